@@ -1,0 +1,171 @@
+# qrsmith. `make` builds the libraries, the command line and the examples; `make help` lists the rest.
+#
+# Sources are found by globs: a new file in gen/, runtime/, templates/, configs/ or tests/ needs no line here.
+# Products are built with -O2 below $(BUILD), everything that tests link is built again with AddressSanitizer and
+# UndefinedBehaviorSanitizer below $(BUILD)/san. Outputs appear by rename, so that two makes can share a tree.
+
+BUILD ?= build
+PREFIX ?= /usr/local
+STATIC ?= 0
+
+VERSION := 0.1.0
+SOVERSION := 0
+
+CC ?= cc
+AR ?= ar
+PKG_CONFIG ?= pkg-config
+CLANG_FORMAT ?= clang-format
+
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.DEFAULT_GOAL := all
+
+# ---------------------------------------------------------------------------------------------- sources
+
+gen_src := $(sort $(wildcard gen/*.c))
+runtime_src := $(sort $(wildcard runtime/*.c))
+host_src := $(sort $(wildcard runtime/host/*.c))
+judge_src := $(sort $(wildcard runtime/judge/*.c))
+cli_src := $(sort $(wildcard runtime/cli/*.c))
+example_src := $(sort $(wildcard runtime/examples/*.c))
+testlib_src := $(sort $(wildcard tests/lib/*.c))
+test_src := $(sort $(wildcard tests/test_*.c))
+gpu_test_src := $(sort $(wildcard tests/gpu/test_*.c))
+embedded_files := $(sort $(shell find templates configs -type f ! -name '.*' ! -name '*.md' ! -name '*~' 2>/dev/null))
+
+examples := $(patsubst runtime/examples/%.c,$(BUILD)/examples/%,$(example_src))
+tests := $(patsubst tests/%.c,$(BUILD)/tests/%,$(test_src))
+gpu_tests := $(patsubst tests/%.c,$(BUILD)/tests/%,$(gpu_test_src))
+
+# ---------------------------------------------------------------------------------------------- flags
+
+WARNINGS := -Wall -Wextra -Werror
+CFLAGS ?= -O2 -g
+# -ffp-contract=off: the input generator must give the same bits on every machine.
+all_cflags = -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -fno-semantic-interposition -pthread -ffp-contract=off \
+	-I. -DQRSMITH_BUILD_VERSION='"$(VERSION)"' $(CFLAGS) $(lua_cflags) $(jansson_cflags)
+san_cflags := -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
+all_ldflags = -pthread -Wl,--as-needed $(LDFLAGS)
+
+# Looked up once and only when a recipe needs them, so that `make help` works on a bare machine.
+once = $(eval $(1) := $$(shell $(2)))$($(1))
+lua_cflags = $(call once,lua_cflags,$(PKG_CONFIG) --cflags lua5.4 2>/dev/null)
+jansson_cflags = $(call once,jansson_cflags,$(PKG_CONFIG) --cflags jansson 2>/dev/null)
+lua_shared = $(call once,lua_shared,$(PKG_CONFIG) --libs lua5.4)
+jansson_shared = $(call once,jansson_shared,$(PKG_CONFIG) --libs jansson)
+cmocka_libs = $(call once,cmocka_libs,$(PKG_CONFIG) --libs cmocka)
+lapack_libs = $(call once,lapack_libs,$(PKG_CONFIG) --libs lapacke openblas 2>/dev/null || echo -llapacke -lopenblas)
+
+static_libs := -l:liblua5.4.a -l:libjansson.a -ldl -lm
+shared_libs = $(lua_shared) $(jansson_shared) -ldl -lm
+ifeq ($(STATIC),1)
+libs = $(static_libs)
+else
+libs = $(shared_libs)
+endif
+
+# ---------------------------------------------------------------------------------------------- objects
+
+objects = $(patsubst %.c,$(1)/obj/%.o,$(2))
+lib_obj := $(call objects,$(BUILD),$(gen_src) $(runtime_src)) $(BUILD)/obj/embedded.o
+host_obj := $(call objects,$(BUILD),$(host_src))
+judge_obj := $(call objects,$(BUILD),$(judge_src))
+cli_obj := $(call objects,$(BUILD),$(cli_src))
+# What a test links: all but the program's own main().
+san_obj := $(call objects,$(BUILD)/san,$(gen_src) $(runtime_src) $(host_src) $(judge_src) $(cli_src))
+san_lib_obj := $(filter-out %/runtime/cli/main.o,$(san_obj))
+san_testlib_obj := $(call objects,$(BUILD)/san,$(testlib_src))
+testlib_obj := $(call objects,$(BUILD),$(testlib_src))
+
+compile = @mkdir -p $(@D) && echo "  cc   $<" && \
+	$(CC) $(all_cflags) $(1) -MMD -MP -MF $(@:.o=.d) -MT $@ -c -o $@.$$$$.tmp $< && mv -f $@.$$$$.tmp $@
+archive = @mkdir -p $(@D) && echo "  ar   $@" && $(AR) rcs $@.$$$$.tmp $^ && mv -f $@.$$$$.tmp $@
+link = @mkdir -p $(@D) && echo "  link $@" && $(CC) -o $@.$$$$.tmp $(1) $(all_ldflags) && mv -f $@.$$$$.tmp $@
+
+.PHONY: all libs tests gpu-tests
+all: $(if $(cli_src),$(BUILD)/qrsmith) libs $(examples)
+libs: $(BUILD)/libqrsmith.so $(BUILD)/libqrsmith.a $(BUILD)/libqrsmith-host.a
+tests: $(tests)
+gpu-tests: $(gpu_tests)
+
+$(BUILD)/obj/%.o: %.c $(BUILD)/flags | check-build
+	$(call compile,)
+$(BUILD)/san/obj/%.o: %.c $(BUILD)/flags | check-build
+	$(call compile,$(san_cflags))
+$(BUILD)/obj/embedded.o: $(BUILD)/embedded.c $(BUILD)/flags | check-build
+	$(call compile,)
+
+# Rewritten only when the compiler or its flags change.
+$(BUILD)/flags: FORCE | check-build
+	@mkdir -p $(@D)
+	@echo '$(subst ','\'',$(CC) $(all_cflags) $(san_cflags))' > $@.$$$$.tmp; \
+	cmp -s $@.$$$$.tmp $@ && rm -f $@.$$$$.tmp || mv -f $@.$$$$.tmp $@
+
+# ---------------------------------------------------------------------------------------------- embedding
+
+$(BUILD)/embedded.list: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' $(embedded_files) > $@.$$$$.tmp; \
+	cmp -s $@.$$$$.tmp $@ && rm -f $@.$$$$.tmp || mv -f $@.$$$$.tmp $@
+
+$(BUILD)/embedded.c: gen/embed.sh $(BUILD)/embedded.list $(embedded_files)
+	@echo "  embed $(words $(embedded_files)) files"
+	@sh gen/embed.sh < $(BUILD)/embedded.list > $@.$$$$.tmp && mv -f $@.$$$$.tmp $@
+
+# ---------------------------------------------------------------------------------------------- products
+
+$(BUILD)/libqrsmith.a: $(lib_obj)
+	$(call archive)
+$(BUILD)/libqrsmith-host.a: $(host_obj)
+	$(call archive)
+$(BUILD)/libjudge.a: $(judge_obj)
+	$(call archive)
+
+# Only qrs_* leaves the shared library.
+$(BUILD)/qrsmith.map: | check-build
+	@mkdir -p $(@D) && printf 'QRSMITH_$(SOVERSION) { global: qrs_*; local: *; };\n' > $@
+
+$(BUILD)/libqrsmith.so.$(VERSION): $(lib_obj) $(BUILD)/qrsmith.map
+	$(call link,-shared -Wl,-soname,libqrsmith.so.$(SOVERSION) -Wl,--version-script,$(BUILD)/qrsmith.map \
+		-Wl,-z,defs $(lib_obj) $(libs))
+$(BUILD)/libqrsmith.so: $(BUILD)/libqrsmith.so.$(VERSION)
+	@ln -sf libqrsmith.so.$(VERSION) $(BUILD)/libqrsmith.so.$(SOVERSION) && ln -sf libqrsmith.so.$(SOVERSION) $@
+
+program_deps := $(cli_obj) $(BUILD)/libjudge.a $(BUILD)/libqrsmith-host.a $(BUILD)/libqrsmith.a
+$(BUILD)/qrsmith: $(program_deps)
+	$(call link,$(program_deps) $(libs))
+
+$(BUILD)/examples/%: $(BUILD)/obj/runtime/examples/%.o $(BUILD)/libqrsmith.so
+	$(call link,$< -L$(BUILD) -lqrsmith -lm -Wl$(comma)-rpath$(comma)'$$ORIGIN/..')
+comma := ,
+
+# ---------------------------------------------------------------------------------------------- tests
+
+$(BUILD)/san/libeverything.a: $(san_lib_obj) $(san_testlib_obj) $(BUILD)/obj/embedded.o
+	$(call archive)
+$(BUILD)/san/qrsmith: $(call objects,$(BUILD)/san,$(cli_src)) $(BUILD)/san/libeverything.a
+	$(call link,$(san_cflags) $^ $(shared_libs))
+$(BUILD)/tests/test_%: $(BUILD)/san/obj/tests/test_%.o $(BUILD)/san/libeverything.a
+	$(call link,$(san_cflags) $^ $(shared_libs) $(cmocka_libs) $(lapack_libs) -rdynamic)
+
+# GPU programs travel to machines without our packages: no sanitizers, Lua and Jansson inside, CMocka beside.
+$(BUILD)/tests/gpu/test_%: $(BUILD)/obj/tests/gpu/test_%.o $(testlib_obj) $(BUILD)/libjudge.a \
+		$(BUILD)/libqrsmith-host.a $(BUILD)/libqrsmith.a
+	$(call link,$^ $(static_libs) $(cmocka_libs) -Wl$(comma)-rpath$(comma)'$$ORIGIN')
+
+.PRECIOUS: $(BUILD)/obj/%.o $(BUILD)/san/obj/%.o
+
+.PHONY: tidy-format format
+formatted = $(wildcard $(addsuffix /*.[ch],gen runtime runtime/host runtime/judge runtime/cli runtime/examples tests tests/lib tests/gpu))
+tidy-format:
+	@$(CLANG_FORMAT) --dry-run -Werror $(formatted)
+format:
+	@$(CLANG_FORMAT) -i $(formatted)
+
+.PHONY: check-build FORCE clean
+check-build:
+FORCE:
+clean:
+	rm -rf $(BUILD)
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
