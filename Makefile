@@ -125,9 +125,9 @@ $(BUILD)/libjudge.a: $(judge_obj)
 $(BUILD)/qrsmith.map: | check-build
 	@mkdir -p $(@D) && printf 'QRSMITH_$(SOVERSION) { global: qrs_*; local: *; };\n' > $@
 
+so_flags := -shared -Wl,-soname,libqrsmith.so.$(SOVERSION) -Wl,--version-script,$(BUILD)/qrsmith.map -Wl,-z,defs
 $(BUILD)/libqrsmith.so.$(VERSION): $(lib_obj) $(BUILD)/qrsmith.map
-	$(call link,-shared -Wl,-soname,libqrsmith.so.$(SOVERSION) -Wl,--version-script,$(BUILD)/qrsmith.map \
-		-Wl,-z,defs $(lib_obj) $(libs))
+	$(call link,$(so_flags) $(lib_obj) $(libs))
 $(BUILD)/libqrsmith.so: $(BUILD)/libqrsmith.so.$(VERSION)
 	@ln -sf libqrsmith.so.$(VERSION) $(BUILD)/libqrsmith.so.$(SOVERSION) && ln -sf libqrsmith.so.$(SOVERSION) $@
 
@@ -136,8 +136,8 @@ $(BUILD)/qrsmith: $(program_deps)
 	$(call link,$(program_deps) $(libs))
 
 $(BUILD)/examples/%: $(BUILD)/obj/runtime/examples/%.o $(BUILD)/libqrsmith.so
-	$(call link,$< -L$(BUILD) -lqrsmith -lm -Wl$(comma)-rpath$(comma)'$$ORIGIN/..')
-comma := ,
+	$(call link,$< -L$(BUILD) -lqrsmith -lm $(example_rpath))
+example_rpath := -Wl,-rpath,'$$ORIGIN/..'
 
 # ---------------------------------------------------------------------------------------------- tests
 
@@ -151,7 +151,8 @@ $(BUILD)/tests/test_%: $(BUILD)/san/obj/tests/test_%.o $(BUILD)/san/libeverythin
 # GPU programs travel to machines without our packages: no sanitizers, Lua and Jansson inside, CMocka beside.
 $(BUILD)/tests/gpu/test_%: $(BUILD)/obj/tests/gpu/test_%.o $(testlib_obj) $(BUILD)/libjudge.a \
 		$(BUILD)/libqrsmith-host.a $(BUILD)/libqrsmith.a
-	$(call link,$^ $(static_libs) $(cmocka_libs) -Wl$(comma)-rpath$(comma)'$$ORIGIN')
+	$(call link,$^ $(static_libs) $(cmocka_libs) $(gpu_rpath))
+gpu_rpath := -Wl,-rpath,'$$ORIGIN'
 
 .PRECIOUS: $(BUILD)/obj/%.o $(BUILD)/san/obj/%.o
 
