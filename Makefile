@@ -6,7 +6,12 @@
 
 BUILD ?= build
 PREFIX ?= /usr/local
+DESTDIR ?=
+# 1: Lua and Jansson inside the qrsmith program, so that it runs where neither is installed.
 STATIC ?= 0
+# auto: where no CUDA toolkit is found, NVRTC is brought into $(BUILD)/nvrtc. none: built without.
+NVRTC ?= auto
+JOBS ?= $(shell nproc 2>/dev/null || echo 1)
 
 VERSION := 0.1.0
 SOVERSION := 0
@@ -82,21 +87,21 @@ compile = @mkdir -p $(@D) && echo "  cc   $<" && \
 archive = @mkdir -p $(@D) && echo "  ar   $@" && $(AR) rcs $@.$$$$.tmp $^ && mv -f $@.$$$$.tmp $@
 link = @mkdir -p $(@D) && echo "  link $@" && $(CC) -o $@.$$$$.tmp $(1) $(all_ldflags) && mv -f $@.$$$$.tmp $@
 
-.PHONY: all libs tests gpu-tests
-all: $(if $(cli_src),$(BUILD)/qrsmith) libs $(examples)
+.PHONY: all libs tests gpu-tests nvrtc
+all: $(if $(cli_src),$(BUILD)/qrsmith) libs $(examples) nvrtc
 libs: $(BUILD)/libqrsmith.so $(BUILD)/libqrsmith.a $(BUILD)/libqrsmith-host.a
 tests: $(tests)
 gpu-tests: $(gpu_tests)
 
-$(BUILD)/obj/%.o: %.c $(BUILD)/flags | check-build
+$(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(BUILD)/checked
 	$(call compile,)
-$(BUILD)/san/obj/%.o: %.c $(BUILD)/flags | check-build
+$(BUILD)/san/obj/%.o: %.c $(BUILD)/flags | $(BUILD)/checked
 	$(call compile,$(san_cflags))
-$(BUILD)/obj/embedded.o: $(BUILD)/embedded.c $(BUILD)/flags | check-build
+$(BUILD)/obj/embedded.o: $(BUILD)/embedded.c $(BUILD)/flags | $(BUILD)/checked
 	$(call compile,)
 
 # Rewritten only when the compiler or its flags change.
-$(BUILD)/flags: FORCE | check-build
+$(BUILD)/flags: FORCE | $(BUILD)/checked
 	@mkdir -p $(@D)
 	@echo '$(subst ','\'',$(CC) $(all_cflags) $(san_cflags))' > $@.$$$$.tmp; \
 	cmp -s $@.$$$$.tmp $@ && rm -f $@.$$$$.tmp || mv -f $@.$$$$.tmp $@
@@ -122,7 +127,7 @@ $(BUILD)/libjudge.a: $(judge_obj)
 	$(call archive)
 
 # Only qrs_* leaves the shared library.
-$(BUILD)/qrsmith.map: | check-build
+$(BUILD)/qrsmith.map: | $(BUILD)/checked
 	@mkdir -p $(@D) && printf 'QRSMITH_$(SOVERSION) { global: qrs_*; local: *; };\n' > $@
 
 so_flags := -shared -Wl,-soname,libqrsmith.so.$(SOVERSION) -Wl,--version-script,$(BUILD)/qrsmith.map -Wl,-z,defs
@@ -163,10 +168,112 @@ tidy-format:
 format:
 	@$(CLANG_FORMAT) -i $(formatted)
 
-.PHONY: check-build FORCE clean
-check-build:
-FORCE:
+
+# ---------------------------------------------------------------------------------------------- the machine
+
+# Says what to install and stops, before the compiler would with less to say.
+$(BUILD)/checked: .ci/setup
+	@CC='$(CC)' PKG_CONFIG='$(PKG_CONFIG)' NVRTC='$(NVRTC)' CUDA_HOME='$(CUDA_HOME)' .ci/setup check build
+	@mkdir -p $(@D) && touch $@
+
+# A wheel's libnvrtc.so.N serves only where no toolkit is; the runtime looks for it beside itself.
+ifeq ($(NVRTC),auto)
+ifeq ($(shell CUDA_HOME='$(CUDA_HOME)' .ci/nvrtc find),)
+nvrtc: $(BUILD)/nvrtc/LICENSE
+endif
+endif
+$(BUILD)/nvrtc/LICENSE: .ci/nvrtc | $(BUILD)/checked
+	@.ci/nvrtc fetch $(BUILD)/nvrtc && touch $@
+
+submake = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
+
+# ---------------------------------------------------------------------------------------------- running
+
+.PHONY: test test-all test-gpu demo install-build-packages install-test-packages
+install-build-packages:
+	@NVRTC='$(NVRTC)' CUDA_HOME='$(CUDA_HOME)' .ci/setup install build
+install-test-packages:
+	@NVRTC='$(NVRTC)' CUDA_HOME='$(CUDA_HOME)' .ci/setup install test
+
+test: install-test-packages
+	@$(submake) all tests $(BUILD)/san/qrsmith
+	@QRSMITH_BUILD=$(BUILD) tests/run -j $(JOBS) -t 540 $(tests)
+
+# Every shape, kind and plan: up to an hour.
+test-all: install-test-packages
+	@$(submake) all tests $(BUILD)/san/qrsmith
+	@QRSMITH_BUILD=$(BUILD) QRSMITH_TEST_ALL=1 tests/run -j $(JOBS) -t 3600 $(tests)
+
+test-gpu: install-test-packages
+	@$(submake) all gpu-tests
+	@if ls /dev/nvidia[0-9]* /dev/dxg > /dev/null 2>&1; then \
+		QRSMITH_BUILD=$(BUILD) QRSMITH_BIN=$(BUILD)/qrsmith tests/run -j 1 -t 900 $(gpu_tests); \
+	else \
+		echo 'test-gpu: skipped, this machine has no NVIDIA GPU (no /dev/nvidia0)'; \
+	fi
+
+demo: install-build-packages
+	@$(submake) all
+	@BUILD=$(BUILD) JOBS=$(JOBS) .ci/demo
+
+# ---------------------------------------------------------------------------------------------- taking it away
+
+# A folder for a GPU machine without network: no Lua, Jansson or CMocka needed there. ./run in it does the rest.
+bundle := $(BUILD)/gpu-bundle
+.PHONY: gpu-bundle
+gpu-bundle: install-test-packages
+	@$(submake) $(bundle)/qrsmith gpu-tests
+	@cp -f $(gpu_tests) $(bundle)/ 2>/dev/null || true
+	@cp -f "$$(ldconfig -p | awk '/libcmocka\.so\.0 / { print $$NF; exit }')" $(bundle)/libcmocka.so.0
+	@cp -rf configs templates $(bundle)/
+	@cp -f tests/gpu/run.sh $(bundle)/run && cp -f tests/run $(bundle)/run-tests && chmod +x $(bundle)/run $(bundle)/run-tests
+	@find $(bundle) -maxdepth 1 -type f ! -name '*run*' -exec strip --strip-debug {} +
+	@du -sm $(bundle) | awk '{ print "$(bundle): " $$1 " MiB"; exit $$1 > 60 }'
+$(bundle)/qrsmith: $(program_deps)
+	$(call link,$(program_deps) $(static_libs))
+
+.PHONY: install uninstall
+lib_dir = $(DESTDIR)$(PREFIX)/lib
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(lib_dir)/pkgconfig $(DESTDIR)$(PREFIX)/include
+	install -m 755 $(BUILD)/qrsmith $(DESTDIR)$(PREFIX)/bin/qrsmith
+	install -m 644 runtime/qrsmith.h $(DESTDIR)$(PREFIX)/include/qrsmith.h
+	install -m 644 $(BUILD)/libqrsmith.a $(lib_dir)/libqrsmith.a
+	install -m 755 $(BUILD)/libqrsmith.so.$(VERSION) $(lib_dir)/libqrsmith.so.$(VERSION)
+	ln -sf libqrsmith.so.$(VERSION) $(lib_dir)/libqrsmith.so.$(SOVERSION)
+	ln -sf libqrsmith.so.$(SOVERSION) $(lib_dir)/libqrsmith.so
+	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include' '' 'Name: qrsmith' \
+		'Description: batched Householder QR kernels generated for NVIDIA GPUs' 'Version: $(VERSION)' \
+		'Requires.private: lua5.4 jansson' 'Libs: -L$${libdir} -lqrsmith' 'Libs.private: -ldl -lm -pthread' \
+		'Cflags: -I$${includedir}' > $(lib_dir)/pkgconfig/qrsmith.pc
+	if [ -d $(BUILD)/nvrtc ]; then install -d $(lib_dir)/qrsmith/nvrtc && cp -f $(BUILD)/nvrtc/* $(lib_dir)/qrsmith/nvrtc/; fi
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/qrsmith $(DESTDIR)$(PREFIX)/include/qrsmith.h $(lib_dir)/libqrsmith.* \
+		$(lib_dir)/pkgconfig/qrsmith.pc
+	rm -rf $(lib_dir)/qrsmith
+
+# ---------------------------------------------------------------------------------------------- housekeeping
+
+.PHONY: generated help clean FORCE
+# The rendered contest set that reviewers read; a test compares it with what the templates make.
+generated: $(BUILD)/qrsmith
+	$(BUILD)/qrsmith gen configs/contest.json -o generated --device-profile h200
+
+help:
+	@printf '%s\n' \
+	'make                builds the libraries, build/qrsmith and the examples' \
+	'make demo           installs what is missing, builds, generates, compiles and factors a batch' \
+	'make test           installs what is missing and runs the tests (minutes)' \
+	'make test-all       the same with every shape and kind (up to an hour)' \
+	'make test-gpu       the tests that need a GPU' \
+	'make gpu-bundle     a folder to carry to a GPU machine without network' \
+	'make generated      renders configs/contest.json into generated/' \
+	'make install        PREFIX=/usr/local DESTDIR=' \
+	'make format         clang-format; make tidy-format only checks' \
+	'make clean' \
+	'Variables: BUILD, CC, CXX, CFLAGS, LDFLAGS, CUDA_HOME, NVRTC=none, STATIC=1, JOBS'
 clean:
 	rm -rf $(BUILD)
+FORCE:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

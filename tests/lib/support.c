@@ -23,11 +23,17 @@ static const char *env_or(const char *name, const char *fallback) {
     return value && *value ? value : fallback;
 }
 
-const char *qt_build(void) { return env_or("QRSMITH_BUILD", "build"); }
+const char *qt_build(void) {
+    return env_or("QRSMITH_BUILD", "build");
+}
 
-const char *qt_bin(void) { return env_or("QRSMITH_BIN", "build/san/qrsmith"); }
+const char *qt_bin(void) {
+    return env_or("QRSMITH_BIN", "build/san/qrsmith");
+}
 
-bool qt_test_all(void) { return strcmp(env_or("QRSMITH_TEST_ALL", "0"), "1") == 0; }
+bool qt_test_all(void) {
+    return strcmp(env_or("QRSMITH_TEST_ALL", "0"), "1") == 0;
+}
 
 char *qt_format(const char *format, ...) {
     char *text = NULL;
@@ -68,7 +74,9 @@ void qt_remove_tree(const char *path) {
     rmdir(path);
 }
 
-bool qt_exists(const char *path) { return access(path, F_OK) == 0; }
+bool qt_exists(const char *path) {
+    return access(path, F_OK) == 0;
+}
 
 /* Appends what fd has; false at its end. */
 static bool drain(int fd, char **text, size_t *size) {
@@ -114,7 +122,9 @@ void qt_write(const char *path, const void *data, size_t size) {
     assert_int_equal(written, size);
 }
 
-void qt_write_text(const char *path, const char *text) { qt_write(path, text, strlen(text)); }
+void qt_write_text(const char *path, const char *text) {
+    qt_write(path, text, strlen(text));
+}
 
 static bool names(const char *assignment, const char *change) {
     size_t length = strcspn(change, "=");

@@ -1,8 +1,8 @@
-/* What every suite needs and CMocka lacks: scratch folders, whole files, child processes. Failures of these helpers
- * fail the running test, so callers check nothing.
+/* What every suite needs and CMocka lacks: scratch folders, whole files, child processes. Failures of these
+ * helpers fail the running test, so callers check nothing.
  *
- * Tests run with the repository root as working folder; tests/run sets QRSMITH_BIN (the command line built with the
- * sanitizers) and QRSMITH_BUILD (the build folder). */
+ * Tests run with the repository root as working folder; tests/run sets QRSMITH_BIN (the command line built
+ * with the sanitizers) and QRSMITH_BUILD (the build folder). */
 #ifndef TESTS_SUPPORT_H
 #define TESTS_SUPPORT_H
 
@@ -38,8 +38,9 @@ typedef struct qt_output {
     char *out, *err; /* NUL-terminated */
 } qt_output;
 
-/* Runs argv[0] (found on PATH when it has no slash) with standard input empty; argv ends with NULL. extra_env, may be NULL, is
- * a NULL-terminated list of "NAME=value" ("NAME" alone unsets). Killed, and the test failed, after ten minutes. */
+/* Runs argv[0] (found on PATH when it has no slash) with standard input empty; argv ends with NULL.
+ * extra_env, may be NULL, is a NULL-terminated list of "NAME=value" ("NAME" alone unsets). Killed, and the
+ * test failed, after ten minutes. */
 qt_output qt_run(const char *const argv[], const char *const extra_env[]);
 void qt_output_free(qt_output *output);
 
