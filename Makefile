@@ -76,10 +76,6 @@ lib_obj := $(call objects,$(BUILD),$(gen_src) $(runtime_src)) $(BUILD)/obj/embed
 host_obj := $(call objects,$(BUILD),$(host_src))
 judge_obj := $(call objects,$(BUILD),$(judge_src))
 cli_obj := $(call objects,$(BUILD),$(cli_src))
-# What a test links: all but the program's own main().
-san_obj := $(call objects,$(BUILD)/san,$(gen_src) $(runtime_src) $(host_src) $(judge_src) $(cli_src))
-san_lib_obj := $(filter-out %/runtime/cli/main.o,$(san_obj))
-san_testlib_obj := $(call objects,$(BUILD)/san,$(testlib_src))
 testlib_obj := $(call objects,$(BUILD),$(testlib_src))
 
 compile = @mkdir -p $(@D) && echo "  cc   $<" && \
@@ -146,12 +142,22 @@ example_rpath := -Wl,-rpath,'$$ORIGIN/..'
 
 # ---------------------------------------------------------------------------------------------- tests
 
-$(BUILD)/san/libeverything.a: $(san_lib_obj) $(san_testlib_obj) $(BUILD)/obj/embedded.o
-	$(call archive)
-$(BUILD)/san/qrsmith: $(call objects,$(BUILD)/san,$(cli_src)) $(BUILD)/san/libeverything.a
-	$(call link,$(san_cflags) $^ $(shared_libs))
-$(BUILD)/tests/test_%: $(BUILD)/san/obj/tests/test_%.o $(BUILD)/san/libeverything.a
-	$(call link,$(san_cflags) $^ $(shared_libs) $(cmocka_libs) $(lapack_libs) -rdynamic)
+# An archive a folder; SKIP="cli host" leaves some out, for a test that needs none of them while they do not compile.
+SKIP ?=
+san_parts := $(filter-out $(SKIP),cli judge host runtime gen testlib)
+san_libs := $(patsubst %,$(BUILD)/san/lib%.a,$(san_parts))
+define san_archive
+$(BUILD)/san/lib$(1).a: $$(call objects,$(BUILD)/san,$$($(1)_src)) $(2)
+	$$(call archive)
+endef
+$(foreach part,cli judge host runtime testlib,$(eval $(call san_archive,$(part))))
+$(eval $(call san_archive,gen,$(BUILD)/obj/embedded.o))
+san_group = -Wl,--start-group $(filter %.a,$^) -Wl,--end-group
+
+$(BUILD)/san/qrsmith: $(call objects,$(BUILD)/san,$(cli_src)) $(san_libs)
+	$(call link,$(san_cflags) $(filter %.o,$^) $(san_group) $(shared_libs))
+$(BUILD)/tests/test_%: $(BUILD)/san/obj/tests/test_%.o $(san_libs)
+	$(call link,$(san_cflags) $(filter %.o,$^) $(san_group) $(shared_libs) $(cmocka_libs) $(lapack_libs) -rdynamic)
 
 # GPU programs travel to machines without our packages: no sanitizers, Lua and Jansson inside, CMocka beside.
 $(BUILD)/tests/gpu/test_%: $(BUILD)/obj/tests/gpu/test_%.o $(testlib_obj) $(BUILD)/libjudge.a \
@@ -271,6 +277,7 @@ help:
 	'make install        PREFIX=/usr/local DESTDIR=' \
 	'make format         clang-format; make tidy-format only checks' \
 	'make clean' \
+	'make build/tests/test_X   one test program; SKIP="cli host" links it without those parts' \
 	'Variables: BUILD, CC, CXX, CFLAGS, LDFLAGS, CUDA_HOME, NVRTC=none, STATIC=1, JOBS'
 clean:
 	rm -rf $(BUILD)
