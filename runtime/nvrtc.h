@@ -2,8 +2,9 @@
  *
  * Looked for in this order; the first file that loads and has what is needed wins:
  *   an explicit path (context option), QRSMITH_NVRTC (these two are final: nothing else is tried after them),
- *   libnvrtc.so.13, .12, .so by soname, CUDA_HOME/lib64, /usr/local/cuda/lib64, and nvrtc/ beside this
- * library or executable or one folder above it. */
+ *   CUDA_HOME/lib64, the NVRTC that the build or the installation brought along (nvrtc/ or lib/qrsmith/nvrtc/
+ *   beside this library or executable or one folder above it), libnvrtc.so.13, .12, .so by soname, and, when
+ *   CUDA_HOME is not given, /usr/local/cuda/lib64. */
 #ifndef QRT_NVRTC_H
 #define QRT_NVRTC_H
 
