@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* limit = share * (base + slope * size) */
+/* NOTES.md says where the numbers come from. limit = share * (base + slope * size) */
 typedef struct line {
     double share, base, slope;
     bool by_long_side; /* size is max(m, n), else min(m, n) */
@@ -12,8 +12,8 @@ typedef struct line {
 static const struct {
     line factor, orth, tau;
 } table[] = {
-    [QG_FP32] = {{1.0, 8, 0.2, false}, {1.0, 10, 0.5, false}, {1.0, 8, 0.0, false}},
-    [QG_FP16] = {{0.7, 0, 20, true}, {0.7, 0, 100, true}, {1.0, 8, 0.0, false}},
+    [QG_FP32] = {{1.0, 8, 0.15, false}, {1.0, 10, 0.5, false}, {1.0, 6, 0.0, false}},
+    [QG_FP16] = {{0.7, 0, 20, true}, {0.7, 0, 100, true}, {1.0, 6, 0.0, false}},
 };
 
 static double at(const line *l, int64_t m, int64_t n) {
