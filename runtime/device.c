@@ -144,8 +144,9 @@ int qrt_device_count(qg_error *err) {
     qrt_driver driver;
     int count = 0;
     if (qrt_driver_open(&driver, err)) return 0;
-    if (qrt_driver_check(&driver, driver.device_count(&count), "counting CUDA devices", err)) count = 0;
-    if (!count && err && !err->status)
+    qg_status status = qrt_driver_check(&driver, driver.device_count(&count), "counting CUDA devices", err);
+    if (status) count = 0;
+    if (!status && !count)
         qg_fail(err, QG_ENVIRONMENT, "counting CUDA devices", "the driver shows none",
                 "check CUDA_VISIBLE_DEVICES");
     qrt_driver_close(&driver);
