@@ -293,6 +293,9 @@ qg_status npy_read(const char *path, npy_array *out, qg_error *err) {
 
 int64_t npy_count(const npy_array *a) {
     int64_t n = 1;
+    for (int i = 0; i < a->dims; i++) /* an empty array may have extents whose product no number holds */
+        if (!a->shape[i])
+            return 0;
     for (int i = 0; i < a->dims; i++)
         n *= a->shape[i];
     return n;
