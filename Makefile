@@ -13,7 +13,8 @@ STATIC ?= 0
 NVRTC ?= auto
 JOBS ?= $(shell nproc 2>/dev/null || echo 1)
 
-VERSION := 0.1.0
+version_part = $(shell sed -n 's/^.define QRS_VERSION_$(1) *\([0-9]*\)/\1/p' runtime/qrsmith.h)
+VERSION := $(call version_part,MAJOR).$(call version_part,MINOR).$(call version_part,PATCH)
 SOVERSION := 0
 
 CC ?= cc
