@@ -1,0 +1,199 @@
+// C <- (I - V T' V') C for one finished panel, on the tensor cores, C^T in accumulators (fused_load.cuh).
+//
+// Parameters: MT rows rounded up to 16; W warps; TILES; PRODUCTS 1 or 3; HALVES 1 or 2.
+// V lies in shared memory as fp16 rows of 64 bytes, from the panel's first row on (a trapezoid), its 16-byte chunks swizzled so that
+// ldmatrix of 8 rows is free of conflicts; scaled by 2^LIFT. With three products a second plane holds what rounding left (v = hi + lo),
+// C and W' are split in registers, and lo x lo is dropped: fp32-level products from fp16 tensor cores.
+// Per pair: W^T = C^T V (each warp over its rows), sum over warps through shared memory, W'^T = W^T T in fp32,
+// C^T -= W'^T V^T.
+QRS_DEV int fused_chunk(int row, int chunk) { return row * 64 + ((chunk ^ ((row >> 1) & 3)) << 4); }
+
+// hi and lo halves of a pair; lo is what rounding to fp16 left, itself rounded.
+QRS_DEV void fused_split(float x, float y, u32 &hi, u32 &lo)
+{
+    float hx, hy;
+    hi = pack_f16(x, y);
+    unpack_f16(hi, hx, hy);
+    lo = pack_f16(x - hx, y - hy);
+}
+
+// Entry (i, j) of V, as fp16 scaled by 2^LIFT, into its planes.
+QRS_DEV void fused_put(u8 *v, int i, int j, float x)
+{
+    const float y = x * 0x1p6f;
+    u8 *at = v + fused_chunk(i, j >> 3) + (j & 7) * 2;
+    const u16 hi = f16_bits(y);
+    *(u16 *)at = hi;
+% if PRODUCTS == 3 then
+    *(u16 *)(at + ${PLANE}) = f16_bits(y - f16_value(hi));
+% end
+}
+
+// The warp's 32 x 32 partial (accumulator layout, rows = first index) into its 4 KB of red, columns XORed by 8 (row % 4).
+// NT column tiles of 8 from tile n0 on.
+template <int NT> QRS_DEV void fused_partial(float *red, const float (&w)[2][NT][4], int n0)
+{
+    const int g = lane() >> 2, q = lane() & 3;
+    float *at = red + warp() * 1024 + g * 32;
+    #pragma unroll
+    for (int mt = 0; mt < 2; mt++)
+        #pragma unroll
+        for (int h = 0; h < 2; h++)
+            #pragma unroll
+            for (int n = 0; n < NT; n++) {
+                f32x2 v = {w[mt][n][2 * h], w[mt][n][2 * h + 1]};
+                *(f32x2 *)(at + (mt * 16 + h * 8) * 32 + (((n0 + n) * 8 + q * 2) ^ ((g & 3) << 3))) = v;
+            }
+}
+// Sum over warps of row r, column `lane`.
+QRS_DEV float fused_total(const float *red, int r)
+{
+    float s = 0.0f;
+    const float *at = red + r * 32 + (lane() ^ ((r & 3) << 3));
+    #pragma unroll
+    for (int v = 0; v < ${W}; v++)
+        s += at[v * 1024];
+    return s;
+}
+
+// p: the finished panel, applied to rows 32 p on. v: its V; lo plane ${PLANE} bytes further. red: W x 4 KB; ws: 32 x 36 floats; wp: 2 KB a plane;
+// t: T row-major 32 x 32. Synchronises twice; on return other warps may still read v and wp.
+QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const float *t)
+{
+    const int w = warp(), l = lane();
+    // One half of V's columns at a time: with all 32, the accumulators would push C out of the registers two CTAs leave.
+    #pragma unroll ${HALVES}
+    for (int half = 0; half < ${HALVES}; half++) {
+        float acc[2][${4 // HALVES}][4];
+        #pragma unroll
+        for (int mt = 0; mt < 2; mt++)
+            #pragma unroll
+            for (int n = 0; n < ${4 // HALVES}; n++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++)
+                    acc[mt][n][e] = 0.0f;
+        const saddr v1 = v + (w * 16 - 32 * p) * 64 + fused_chunk(l & 15, l >> 4);
+        #pragma unroll
+        for (int i = 0; i < ${TILES}; i++) {
+            const int tile = i * ${W} + w;
+            if (tile >= 2 * p && tile < ${MT // 16}) {
+                u32 a[2][4];
+% if PRODUCTS == 3 then
+                u32 al[2][4];
+% end
+                #pragma unroll
+                for (int mt = 0; mt < 2; mt++)
+                    #pragma unroll
+                    for (int x = 0; x < 4; x++) {
+                        const float *y = &c[mt][i][x >> 1][(x & 1) * 2];
+% if PRODUCTS == 3 then
+                        fused_split(y[0], y[1], a[mt][x], al[mt][x]);
+% else
+                        a[mt][x] = pack_f16(y[0], y[1]);
+% end
+                    }
+                #pragma unroll
+                for (int n = 0; n < ${2 // HALVES}; n++) {
+                    const saddr at = (v1 ^ ((half + n) << 5)) + i * ${W * 1024};
+                    u32 b[4];
+                    ldmatrix_x4_trans(b, at);
+                    #pragma unroll
+                    for (int mt = 0; mt < 2; mt++) {
+                        mma_f16(acc[mt][2 * n], a[mt], b[0], b[1]);
+                        mma_f16(acc[mt][2 * n + 1], a[mt], b[2], b[3]);
+% if PRODUCTS == 3 then
+                        mma_f16(acc[mt][2 * n], al[mt], b[0], b[1]);
+                        mma_f16(acc[mt][2 * n + 1], al[mt], b[2], b[3]);
+% end
+                    }
+% if PRODUCTS == 3 then
+                    ldmatrix_x4_trans(b, at + ${PLANE});
+                    #pragma unroll
+                    for (int mt = 0; mt < 2; mt++) {
+                        mma_f16(acc[mt][2 * n], a[mt], b[0], b[1]);
+                        mma_f16(acc[mt][2 * n + 1], a[mt], b[2], b[3]);
+                    }
+% end
+                }
+            }
+        }
+        fused_partial(red, acc, ${4 // HALVES} * half);
+    }
+    block_sync();
+
+    // Rows of W^T (columns of C) are dealt to the warps: sum, times T, rounded for the second product.
+    float *mine = ws + w * ${32 // W} * 36;
+    float o[${32 // W}];
+    #pragma unroll
+    for (int i = 0; i < ${32 // W}; i++) {
+        mine[i * 36 + l] = fused_total(red, w * ${32 // W} + i);
+        o[i] = 0.0f;
+    }
+    warp_sync();
+    #pragma unroll
+    for (int b = 0; b < 32; b += 4) {
+        float tv[4];
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            tv[e] = t[(b + e) * 32 + l];
+        #pragma unroll
+        for (int i = 0; i < ${32 // W}; i++) {
+            f32x4 x = *(const f32x4 *)(mine + i * 36 + b);
+            o[i] = fmaf(x.x, tv[0], fmaf(x.y, tv[1], fmaf(x.z, tv[2], fmaf(x.w, tv[3], o[i]))));
+        }
+    }
+    #pragma unroll
+    for (int i = 0; i < ${32 // W}; i++) {
+        // Both V and C carry 2^LIFT; the minus sign makes the second product an accumulation.
+        float y = -0x1p-12f * o[i];
+        u16 hi = f16_bits(y);
+        u8 *at = wp + fused_chunk(w * ${32 // W} + i, l >> 3) + (l & 7) * 2;
+        *(u16 *)at = hi;
+% if PRODUCTS == 3 then
+        *(u16 *)(at + 2048) = f16_bits(y - f16_value(hi));
+% end
+    }
+    block_sync();
+
+    const saddr v2 = v + (w * 16 - 32 * p) * 64 + fused_chunk(((l >> 4) << 3) + (l & 7), (l >> 3) & 1);
+    const saddr wa = to_saddr(wp);
+    #pragma unroll
+    for (int kk = 0; kk < 2; kk++) {
+        u32 a[2][4];
+        #pragma unroll
+        for (int mt = 0; mt < 2; mt++)
+            ldmatrix_x4(a[mt], wa + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
+% if PRODUCTS == 3 then
+        u32 al[2][4];
+        #pragma unroll
+        for (int mt = 0; mt < 2; mt++)
+            ldmatrix_x4(al[mt], wa + 2048 + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
+% end
+        #pragma unroll
+        for (int i = 0; i < ${TILES}; i++) {
+            const int tile = i * ${W} + w;
+            if (tile >= 2 * p && tile < ${MT // 16}) {
+                u32 b[4];
+                ldmatrix_x4(b, (kk ? v2 ^ 32 : v2) + i * ${W * 1024});
+                #pragma unroll
+                for (int mt = 0; mt < 2; mt++) {
+                    mma_f16(c[mt][i][0], a[mt], b[0], b[1]);
+                    mma_f16(c[mt][i][1], a[mt], b[2], b[3]);
+% if PRODUCTS == 3 then
+                    mma_f16(c[mt][i][0], al[mt], b[0], b[1]);
+                    mma_f16(c[mt][i][1], al[mt], b[2], b[3]);
+% end
+                }
+% if PRODUCTS == 3 then
+                u32 bl[4];
+                ldmatrix_x4(bl, (kk ? v2 ^ 32 : v2) + ${PLANE} + i * ${W * 1024});
+                #pragma unroll
+                for (int mt = 0; mt < 2; mt++) {
+                    mma_f16(c[mt][i][0], a[mt], bl[0], bl[1]);
+                    mma_f16(c[mt][i][1], a[mt], bl[2], bl[3]);
+                }
+% end
+            }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+// A panel of 32 columns by the Gram recursion (gram_recursion.cuh), with its safety test.
+//
+// Parameters: M, N, K, W, TILES, MT, OUT, PRODUCTS, PLANE, LIMIT (largest deviation of tau v'v / 2 from 1).
+// G = P2'P2 and V2 = P2 M are formed as three TF32 products (hi hi + hi lo + lo hi): fp32 level, with fp32's range, so that
+// columns that shrank lose nothing. G takes both operands straight from the accumulators that hold C^T.
+QRS_DEV void gram_split(float x, u32 &hi, u32 &lo)
+{
+    hi = tf32_bits(x);
+    lo = tf32_bits(x - as_f32(hi));
+}
+
+struct gram_shared {
+    gram_buffers buffers;
+    float gram[32 * 36], m[32 * 40], v1[32 * 36], r[32 * 36];
+    float norms[${W}][32];
+    int good;
+};
+
+// This warp's share of G over row tiles from `tile0` on, into its part of red (fused_partial): the 16 x 16 blocks on and above the diagonal.
+QRS_DEV void gram_product(const fused_tile &c, int tile0, float *red)
+{
+    float acc[2][4][4];
+    #pragma unroll
+    for (int mt = 0; mt < 2; mt++)
+        #pragma unroll
+        for (int n = 0; n < 4; n++)
+            #pragma unroll
+            for (int e = 0; e < 4; e++)
+                acc[mt][n][e] = 0.0f;
+    #pragma unroll
+    for (int i = 0; i < ${TILES}; i++) {
+        if (i * ${W} + (int)warp() < tile0)
+            continue;
+        #pragma unroll
+        for (int n8 = 0; n8 < 2; n8++) {
+            // Eight columns a group; the two rows of a lane are k = q and k = q + 4 of the product, in both operands alike.
+            u32 h[4][2], lo[4][2];
+            #pragma unroll
+            for (int u = 0; u < 4; u++)
+                #pragma unroll
+                for (int e = 0; e < 2; e++)
+                    gram_split(c[u >> 1][i][n8][(u & 1) * 2 + e], h[u][e], lo[u][e]);
+            #pragma unroll
+            for (int mt = 0; mt < 2; mt++) {
+                const u32 ah[4] = {h[2 * mt][0], h[2 * mt + 1][0], h[2 * mt][1], h[2 * mt + 1][1]};
+                const u32 al[4] = {lo[2 * mt][0], lo[2 * mt + 1][0], lo[2 * mt][1], lo[2 * mt + 1][1]};
+                #pragma unroll
+                for (int n = 2 * mt; n < 4; n++) {
+                    mma_tf32(acc[mt][n], ah, lo[n][0], lo[n][1]);
+                    mma_tf32(acc[mt][n], al, h[n][0], h[n][1]);
+                    mma_tf32(acc[mt][n], ah, h[n][0], h[n][1]);
+                }
+            }
+        }
+    }
+    fused_partial(red, acc, 0);
+}
+
+// Sums the shares into gram, both triangles.
+QRS_DEV void gram_total(const float *red, float *gram)
+{
+    #pragma unroll
+    for (int i = 0; i < ${32 // W}; i++) {
+        const int r = (int)warp() * ${32 // W} + i, l = lane();
+        const bool flip = r >= 16 && l < 16;
+        const int row = flip ? l : r, col = flip ? r : l;
+        const float *at = red + row * 32 + (col ^ ((row & 3) << 3));
+        float sum = 0.0f;
+        #pragma unroll
+        for (int v = 0; v < ${W}; v++)
+            sum += at[v * 1024];
+        gram[r * 36 + l] = sum;
+    }
+}
+
+// V2^T = M^T P2^T in the accumulator layout of C^T, from the panel in shared memory (stride 36, rows from `first` on).
+QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const float *m)
+{
+    const int g = lane() >> 2, q = lane() & 3;
+    #pragma unroll
+    for (int mt = 0; mt < 2; mt++)
+        #pragma unroll
+        for (int i = 0; i < ${TILES}; i++)
+            #pragma unroll
+            for (int n = 0; n < 2; n++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++)
+                    v[mt][i][n][e] = 0.0f;
+    #pragma unroll 1
+    for (int kk = 0; kk < 4; kk++) {
+        u32 h[2][4], lo[2][4];
+        #pragma unroll
+        for (int mt = 0; mt < 2; mt++)
+            #pragma unroll
+            for (int e = 0; e < 4; e++)
+                gram_split(m[(kk * 8 + q + (e >> 1) * 4) * 40 + mt * 16 + g + (e & 1) * 8], h[mt][e], lo[mt][e]);
+        #pragma unroll
+        for (int i = 0; i < ${TILES}; i++) {
+            const int tile = i * ${W} + (int)warp();
+            if (tile < tile0 + 2 || tile >= ${MT // 16})
+                continue;
+            #pragma unroll
+            for (int n = 0; n < 2; n++) {
+                const float *at = panel + ((tile - tile0) * 16 + n * 8 + g) * 36 + kk * 8 + q;
+                u32 bh[2], bl[2];
+                gram_split(at[0], bh[0], bl[0]);
+                gram_split(at[4], bh[1], bl[1]);
+                #pragma unroll
+                for (int mt = 0; mt < 2; mt++) {
+                    mma_tf32(v[mt][i][n], h[mt], bl[0], bl[1]);
+                    mma_tf32(v[mt][i][n], lo[mt], bh[0], bh[1]);
+                    mma_tf32(v[mt][i][n], h[mt], bh[0], bh[1]);
+                }
+            }
+        }
+    }
+}
+
+// panel: stride 36; G of its rows from 32 on in s->gram already, visible to the block. False: nothing was written, take the rows.
+// Otherwise R, V to H, fp16 V to v (which may overlap panel), tau to shared memory. Synchronises; the caller does once more after.
+QRS_DEV bool gram_panel(const float *panel, int first, const int *exponent, float *h, i64 ldh, gram_shared *s, float *tau, u8 *v)
+{
+    const int l = lane(), w = warp(), tile0 = first / 16;
+    if (w < 4) {
+        const bool good = gram_recursion(panel, s->gram, &s->buffers, s->m, s->v1, s->r, tau);
+        if (threadIdx.x == 0)
+            s->good = good;
+    }
+    block_sync();
+    if (!s->good)
+        return false;
+    fused_tile c;
+    gram_apply(c, panel, tile0, s->m);
+
+    // v'v of every column: the rows below the top block here, the rest from V1.
+    #pragma unroll
+    for (int u = 0; u < 4; u++) {
+        float sum = 0.0f;
+        #pragma unroll
+        for (int i = 0; i < ${TILES}; i++)
+            #pragma unroll
+            for (int n = 0; n < 2; n++)
+                #pragma unroll
+                for (int e = 0; e < 2; e++) {
+                    float x = c[u >> 1][i][n][(u & 1) * 2 + e];
+                    sum = fmaf(x, x, sum);
+                }
+        sum += shfl_xor(sum, 1);
+        sum += shfl_xor(sum, 2);
+        if ((l & 3) == 0)
+            s->norms[w][fused_column(u >> 1, (u & 1) * 2)] = sum;
+    }
+    block_sync();
+    float square = 1.0f;
+    #pragma unroll 8
+    for (int i = 1; i < 32; i++) {
+        float x = s->v1[i * 36 + l];
+        square = fmaf(x, x, square);
+    }
+    #pragma unroll
+    for (int u = 0; u < ${W}; u++)
+        square += s->norms[u][l];
+    const float t = tau[l];
+    const bool good = t == 0.0f || fabsf(fmaf(0.5f * t, square, -1.0f)) <= ${LIMIT};
+    if (!warp_all(good))
+        return false;
+    block_sync(); // everybody has read tau, and is done with the panel
+    if (w == 0)
+        tau[l] = t == 0.0f ? 0.0f : div_rn(2.0f, square); // of the v that is stored
+
+    for (int e = threadIdx.x; e < 1024; e += ${32 * W}) {
+        const int i = e ${OUT == "col" and "& 31" or ">> 5"}, j = e ${OUT == "col" and ">> 5" or "& 31"}, row = first + i, col = first + j;
+        const float x = s->v1[i * 36 + j];
+        if (row < ${M} && col < ${N})
+            h[${OUT == "col" and "col * ldh + row" or "row * ldh + col"}] = i > j ? x : times(make_power_of_two(exponent[j] - QRS_LIFT), s->r[i * 36 + j]);
+        fused_put(v, i, j, i > j ? x : i == j ? 1.0f : 0.0f);
+    }
+    #pragma unroll
+    for (int mt = 0; mt < 2; mt++)
+        #pragma unroll
+        for (int i = 0; i < ${TILES}; i++) {
+            const int tile = i * ${W} + w;
+            if (tile < tile0 + 2 || tile >= ${MT // 16})
+                continue;
+            #pragma unroll
+            for (int n = 0; n < 2; n++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    const int row = fused_row(i, n, e), j = fused_column(mt, e), col = first + j;
+                    const float x = c[mt][i][n][e];
+                    if (row < ${M} && col < ${N})
+                        h[${OUT == "col" and "col * ldh + row" or "row * ldh + col"}] = x;
+                    fused_put(v, row - first, j, x);
+                }
+        }
+    return true;
+}
