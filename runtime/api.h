@@ -20,7 +20,9 @@ struct qrs_context {
 
 struct qrs_plan {
     qrs_context *context;
-    qg_plan *plan;
+    qg_shape shape;
+    qg_plan *plan;                /* NULL for a shape without rows or columns, which needs no kernels */
+    char name[96];                /* of such a shape */
     _Atomic(qrt_module *) module; /* NULL until prepared; constant afterwards */
     pthread_mutex_t mutex;        /* of preparing */
     atomic_bool prepared;         /* report below is filled */

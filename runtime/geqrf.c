@@ -181,7 +181,7 @@ static qg_call call_of(const problem *p) {
 
 static qrs_status check_batch(const char *function, const qrs_plan *plan, int64_t batch) {
     if (!plan) return qrt_refuse(QRS_BAD_ARGUMENT, "", "%s: the plan is null", function);
-    int64_t most = plan->plan->shape.max_batch;
+    int64_t most = plan->shape.max_batch;
     if (batch < 0 || batch > most)
         return qrt_refuse(QRS_BAD_BATCH, "make a plan with a larger max_batch",
                           "%s: batch %lld, the plan is for 0 to %lld", function, (long long)batch,
@@ -197,8 +197,8 @@ qrs_status qrs_geqrf(qrs_plan *plan, void *stream, int64_t batch, const float *A
                      int64_t stride_a, float *H, int64_t ldh, int64_t stride_h, float *tau,
                      int64_t stride_tau, int32_t *info, void *workspace, int64_t bytes) {
     qrs_status status = check_batch("qrs_geqrf", plan, batch);
-    if (status || nothing_to_do(&plan->plan->shape, batch)) return status;
-    const qg_shape *s = &plan->plan->shape;
+    if (status || nothing_to_do(&plan->shape, batch)) return status;
+    const qg_shape *s = &plan->shape;
     problem p = {s,         batch,      s->m < s->n ? s->m : s->n,
                  A,         lda,        stride_a,
                  H,         ldh,        stride_h,
@@ -218,7 +218,7 @@ qrs_status qrs_workspace_bytes(const qrs_plan *plan, int64_t batch, int64_t *byt
         status = qrt_refuse(QRS_BAD_ARGUMENT, "", "qrs_workspace_bytes: the result pointer is null");
     if (status) return status;
     *bytes = 0;
-    const qg_shape *s = &plan->plan->shape;
+    const qg_shape *s = &plan->shape;
     if (nothing_to_do(s, batch)) return QRS_OK;
     qg_call call = {.scalar = {[QG_BATCH] = batch,
                                [QG_LDA] = s->layout_in == QG_ROW ? s->n : s->m,

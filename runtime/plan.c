@@ -82,6 +82,7 @@ static qrs_status prepare_locked(qrs_plan *plan) {
 
 qrs_status qrs_plan_prepare(qrs_plan *plan) {
     if (!plan) return qrt_refuse(QRS_BAD_ARGUMENT, "", "qrs_plan_prepare: the plan is null");
+    if (!plan->plan) return QRS_OK;
     if (plan->context->dev) {
         qrs_status status = qrt_context_usable(plan->context);
         if (status) return status;
@@ -122,7 +123,10 @@ static qrs_status create(qrs_context *context, const qg_shape *shape, const qrs_
     plan->context = context;
     qrt_context_hold(context);
     pthread_mutex_init(&plan->mutex, NULL);
-    qrs_status status = choose(plan, shape, o->family, params);
+    plan->shape = *shape;
+    qg_shape_name(shape, plan->name, sizeof plan->name);
+    bool empty = !shape->m || !shape->n;
+    qrs_status status = empty ? QRS_OK : choose(plan, shape, o->family, params);
     if (!status && !(o->flags & QRS_DEFER)) status = qrs_plan_prepare(plan);
     if (status)
         qrs_plan_destroy(plan);
@@ -163,14 +167,15 @@ qrs_status qrs_plan_info(const qrs_plan *plan, qrs_plan_facts *out) {
         return qrt_refuse(QRS_BAD_ARGUMENT, "set struct_size to sizeof(qrs_plan_facts)",
                           "qrs_plan_info: plan and result must not be null, and the result's size set");
     bool prepared = atomic_load(&plan->prepared);
+    const qg_plan *p = plan->plan;
     qrs_plan_facts facts = {.struct_size = out->struct_size,
-                            .name = plan->plan->name,
-                            .family = plan->plan->family,
-                            .grade = qg_grade_name(plan->plan->grade),
-                            .products = plan->plan->products,
-                            .params = plan->params,
-                            .program = plan->program,
-                            .source = plan->plan->source,
+                            .name = p ? p->name : plan->name,
+                            .family = p ? p->family : "none",
+                            .grade = qg_grade_name(p ? p->grade : QG_GRADE_DEFAULT),
+                            .products = p ? p->products : "fp32",
+                            .params = p ? plan->params : "{}",
+                            .program = p ? plan->program : "{}",
+                            .source = p ? p->source : "",
                             .origin = prepared ? qrt_origin_name(plan->origin) : "",
                             .registers = prepared ? plan->registers : 0,
                             .spill_bytes = prepared ? plan->spill_bytes : 0};
