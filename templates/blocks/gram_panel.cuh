@@ -11,7 +11,7 @@ QRS_DEV void gram_split(float x, u32 &hi, u32 &lo)
 
 struct gram_shared {
     gram_buffers buffers;
-    float gram[32 * 36], m[32 * 40], v1[32 * 36], r[32 * 36];
+    float gram[32 * 36], m[32 * 40], rv[32 * 36];
     float norms[${W}][32];
     int good;
 };
@@ -122,7 +122,7 @@ QRS_DEV bool gram_panel(const float *panel, int first, const int *exponent, floa
 {
     const int l = lane(), w = warp(), tile0 = first / 16;
     if (w < 4) {
-        const bool good = gram_recursion(panel, s->gram, &s->buffers, s->m, s->v1, s->r, tau);
+        const bool good = gram_recursion(panel, s->gram, &s->buffers, s->m, s->rv, tau, false);
         if (threadIdx.x == 0)
             s->good = good;
     }
@@ -154,7 +154,7 @@ QRS_DEV bool gram_panel(const float *panel, int first, const int *exponent, floa
     float square = 1.0f;
     #pragma unroll 8
     for (int i = 1; i < 32; i++) {
-        float x = s->v1[i * 36 + l];
+        float x = i > l ? s->rv[i * 36 + l] : 0.0f;
         square = fmaf(x, x, square);
     }
     #pragma unroll
@@ -170,9 +170,9 @@ QRS_DEV bool gram_panel(const float *panel, int first, const int *exponent, floa
 
     for (int e = threadIdx.x; e < 1024; e += ${32 * W}) {
         const int i = e ${OUT == "col" and "& 31" or ">> 5"}, j = e ${OUT == "col" and ">> 5" or "& 31"}, row = first + i, col = first + j;
-        const float x = s->v1[i * 36 + j];
+        const float x = s->rv[i * 36 + j];
         if (row < ${M} && col < ${N})
-            h[${OUT == "col" and "col * ldh + row" or "row * ldh + col"}] = i > j ? x : times(make_power_of_two(exponent[j] - QRS_LIFT), s->r[i * 36 + j]);
+            h[${OUT == "col" and "col * ldh + row" or "row * ldh + col"}] = i > j ? x : times(make_power_of_two(exponent[j] - QRS_LIFT), x);
         fused_put(v, i, j, i > j ? x : i == j ? 1.0f : 0.0f);
     }
     #pragma unroll

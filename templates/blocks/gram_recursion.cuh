@@ -1,148 +1,189 @@
-// Householder panel of 32 columns from its top block and a Gram matrix: sequential work that does not grow with the rows.
+// Householder panel of B columns from its top block and a Gram matrix: sequential work that does not grow with the rows.
 //
-// With P1 the top 32 x 32 block, P2 the rows below and G = P2'P2, run for j = 0..31 (M starts as the identity):
+// With P1 the top B x B block, P2 the rows below and G = P2'P2, run for j = 0..B-1 (M starts as the identity):
 //   s = sum_{i>j} P1[i,j]^2 + G[j,j]; beta, tau, rho, step as in pack_reflector.cuh;
 //   d_c = sum_{i>j} P1[i,j] P1[i,c] + G[j,c]; g_c = step (P1[j,c] + rho d_c) for c > j;
 //   R[j,c] = P1[j,c] - g_c (alpha - beta); P1[i,c] -= P1[i,j] g_c (i > j); M[:,c] -= g_c M[:,j];
 //   G -= g G[j,:] + G[:,j] g' - g g' G[j,j] on what is left.
 // Then V1 = P1 rho below its diagonal and V2 = P2 (M rho). Only what lies below the top block is squared in conditioning.
 //
-// Layout: warp w of 4, lane = column; x[k] and gram[k] are row 4 k + w. Row j of x turns into row j of M once it has been the
-// pivot row, so one array holds both. Everything off the chain dots -> barrier -> scalars -> update runs in its shadow: the update of G
-// by step j happens during step j + 1, of which only row j + 1 is needed at once (`row`), and every lane also carries the next pivot
-// column at its own rows (xb), found from its old values and its own g. One barrier of 128 threads a column.
-// Measured on an H200 at 4 warps: 258 cycles a column; 1, 2, 8 warps: 763, 303, 400.
-struct gram_buffers { // shared; every second index is the column's parity
-    float part[2][36][4]; // dots by column and warp
-    f32x2 pivot[2][36];   // row j of P1 and of G
-    float next[2][32];    // old column j + 1 of x, in the order of the rows' owners: row 4 k + w at 8 w + k
-    float row[2][32];     // row j of G in that order
-    float g[2][32];       // g of step j in that order
-    float square[4][32];  // column squares of P1 (and G's diagonal) at the start
+// Parameters: B = 32 or 64; LD row stride of P1, G and [R \ V1]; LDM of M.
+// Layout: warp w of 4, lane + 32 t = column; x[k] and gram[k] are row 4 k + w. Row j of x turns into row j of M once it has been
+// the pivot row, so one array holds both. Everything off the chain dots -> barrier -> scalars -> update runs in its shadow: the
+// update of G by step j happens during step j + 1, of which only row j + 1 is needed at once (`row`), and every lane also carries
+// the next pivot column at its own rows (xb), found from its old values and its own g. One barrier of 128 threads a column.
+// Measured on an H200, B = 32, with 4 warps: 258 cycles a column (1, 2, 8 warps: 763, 303, 400); B = 64: 454.
+% local RW, NC = B // 4, B // 32
+struct gram_buffers { // shared; every first index is the column's parity
+    float part[2][${B + 4}][4]; // dots by column and warp
+    f32x2 pivot[2][${B + 4}];   // row j of P1 and of G
+    float next[2][${B}];    // old column j + 1 of x, in the order of the rows' owners: row 4 k + w at ${RW} w + k
+    float row[2][${B}];     // row j of G in that order
+    float g[2][${B}];       // g of step j in that order
+    float square[4][${B}];  // column squares of P1 (and G's diagonal) at the start, by warp
 };
 
-// Threads 0..127 call. p1: row-major with stride 36; gram: likewise. Results in shared memory: m, row-major with stride 40, upper triangular,
-// columns scaled by rho; v1: stride 36, strictly lower; r: stride 36, upper; tau: 32. True (in every one of the four warps) when the
-// recursion went well as far as it can tell; the true norms of V have the last word.
-QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, gram_buffers *s, float *m, float *v1, float *r, float *tau)
+// Threads 0..127 call. Results in shared memory: m, upper triangular with zeros below, columns scaled by rho (may be gram_in's place); rv, R on and
+// above the diagonal and V1 below (may be p1's place); tau. bare: nothing lies below the top block, so that nothing can cancel.
+// True, in each of the four warps, when the recursion went well as far as it can tell; the true norms of V have the last word.
+QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, gram_buffers *s, float *m, float *rv, float *tau, bool bare)
 {
     const int l = lane(), w = warp();
-    const int mine = (l & 3) * 8 + (l >> 2); // place of index l in the owners' order
-    float x[8], gram[8], xb[8], old_row[8], old_h = 0.0f, old_g = 0.0f, square = 0.0f;
+    float x[${RW}][${NC}], gram[${RW}][${NC}], xb[${RW}], old_row[${RW}], old_h[${NC}], old_g[${NC}], row[${NC}];
+    float start[${NC}], rho_of[${NC}], squares_of[${NC}], beta_of[${NC}];
     #pragma unroll
-    for (int k = 0; k < 8; k++) {
-        x[k] = p1[(4 * k + w) * 36 + l];
-        gram[k] = gram_in[(4 * k + w) * 36 + l];
-        xb[k] = shfl(x[k], 0);
-        old_row[k] = 0.0f;
-        square = fmaf(x[k], x[k], square);
-        if (4 * k + w == l)
-            square += gram[k];
-    }
-    s->square[w][l] = square;
-    const float start = gram_in[l * 36 + l];
-    if (w == 0) {
-        s->g[1][l] = 0.0f;
-        if (l < 2) { // "column 32", next of the last
-            *(f32x4 *)s->part[l][32] = {0.0f, 0.0f, 0.0f, 0.0f};
-            s->pivot[l][32] = {0.0f, 0.0f};
+    for (int t = 0; t < ${NC}; t++) {
+        float square = 0.0f;
+        #pragma unroll
+        for (int k = 0; k < ${RW}; k++) {
+            x[k][t] = p1[(4 * k + w) * ${LD} + l + 32 * t];
+            gram[k][t] = gram_in[(4 * k + w) * ${LD} + l + 32 * t];
+            square = fmaf(x[k][t], x[k][t], square);
+            if (4 * k + w == l + 32 * t)
+                square += gram[k][t];
         }
+        s->square[w][l + 32 * t] = square;
+        start[t] = gram_in[(l + 32 * t) * ${LD + 1}];
+        row[t] = gram[0][t];
+        old_h[t] = old_g[t] = rho_of[t] = squares_of[t] = beta_of[t] = 0.0f;
+        if (w == 0)
+            s->g[1][l + 32 * t] = 0.0f;
     }
-    float row = gram[0], rho_of = 0.0f, squares_of = 0.0f, beta_of = 0.0f;
+    #pragma unroll
+    for (int k = 0; k < ${RW}; k++) {
+        xb[k] = shfl(x[k][0], 0);
+        old_row[k] = 0.0f;
+    }
+    if (w == 0 && l < 2) { // "column ${B}", next of the last
+        *(f32x4 *)s->part[l][${B}] = {0.0f, 0.0f, 0.0f, 0.0f};
+        s->pivot[l][${B}] = {0.0f, 0.0f};
+    }
 
     #pragma unroll
-    for (int jj = 0; jj < 8; jj++) {
+    for (int jj = 0; jj < ${RW}; jj++) {
         #pragma unroll 1
         for (int jw = 0; jw < 4; jw++) {
             const int j = jj * 4 + jw, b = j & 1;
             const bool own = w == jw;
-            float even = fmaf(w > jw ? xb[jj] : 0.0f, x[jj], own ? row : 0.0f), odd = 0.0f;
             #pragma unroll
-            for (int k = jj + 1; k < 8; k++) {
-                if ((k - jj) & 1)
-                    odd = fmaf(xb[k], x[k], odd);
-                else
-                    even = fmaf(xb[k], x[k], even);
-            }
-            s->part[b][l][w] = even + odd;
-            if (own) {
-                s->pivot[b][l] = {x[jj], row};
-                s->row[b][mine] = row;
-            }
-            if (l == j + 1) {
+            for (int t = 0; t < ${NC}; t++) {
+                float even = fmaf(w > jw ? xb[jj] : 0.0f, x[jj][t], own ? row[t] : 0.0f), odd = 0.0f;
                 #pragma unroll
-                for (int k = 0; k < 8; k += 4)
-                    *(f32x4 *)&s->next[b][w * 8 + k] = {x[k], x[k + 1], x[k + 2], x[k + 3]};
+                for (int k = jj + 1; k < ${RW}; k++) {
+                    if ((k - jj) & 1)
+                        odd = fmaf(xb[k], x[k][t], odd);
+                    else
+                        even = fmaf(xb[k], x[k][t], even);
+                }
+                s->part[b][l + 32 * t][w] = even + odd;
+                if (own) {
+                    s->pivot[b][l + 32 * t] = {x[jj][t], row[t]};
+                    s->row[b][(l & 3) * ${RW} + (l >> 2) + 8 * t] = row[t];
+                }
+            }
+            if (l == ((j + 1) & 31)) {
+                #pragma unroll
+                for (int k = 0; k < ${RW}; k += 4) {
+% if NC == 1 then
+                    *(f32x4 *)&s->next[b][w * ${RW} + k] = {x[k][0], x[k + 1][0], x[k + 2][0], x[k + 3][0]};
+% else
+                    const bool far = j + 1 >= 32;
+                    *(f32x4 *)&s->next[b][w * ${RW} + k] = {far ? x[k][1] : x[k][0], far ? x[k + 1][1] : x[k + 1][0],
+                                                            far ? x[k + 2][1] : x[k + 2][0], far ? x[k + 3][1] : x[k + 3][0]};
+% end
+                }
             }
             bar_sync(1, 128);
-            const f32x4 dj = *(const f32x4 *)s->part[b][j], dn = *(const f32x4 *)s->part[b][j + 1], dl = *(const f32x4 *)s->part[b][l];
-            const f32x2 pj = s->pivot[b][j], pn = s->pivot[b][j + 1], pl = s->pivot[b][l];
+            const f32x4 dj = *(const f32x4 *)s->part[b][j], dn = *(const f32x4 *)s->part[b][j + 1];
+            const f32x2 pj = s->pivot[b][j], pn = s->pivot[b][j + 1];
             const float squares = (dj.x + dj.y) + (dj.z + dj.w);
             const float norm2 = fmaxf(fmaf(pj.x, pj.x, squares), 0x1p-120f);
             const float q = rsqrt_approx(norm2), norm = norm2 * q;
             const float rho0 = rcp_approx(fabsf(pj.x) + norm);
-            float next[8], last_g[8], this_row[8];
+            float dl[${NC}];
+            f32x2 pl[${NC}];
             #pragma unroll
-            for (int k = 0; k < 8; k += 4) {
-                f32x4 t = *(const f32x4 *)&s->next[b][w * 8 + k];
-                next[k] = t.x, next[k + 1] = t.y, next[k + 2] = t.z, next[k + 3] = t.w;
-                t = *(const f32x4 *)&s->g[b ^ 1][w * 8 + k];
-                last_g[k] = t.x, last_g[k + 1] = t.y, last_g[k + 2] = t.z, last_g[k + 3] = t.w;
-                t = *(const f32x4 *)&s->row[b][w * 8 + k];
-                this_row[k] = t.x, this_row[k + 1] = t.y, this_row[k + 2] = t.z, this_row[k + 3] = t.w;
+            for (int t = 0; t < ${NC}; t++) {
+                const f32x4 d = *(const f32x4 *)s->part[b][l + 32 * t];
+                dl[t] = (d.x + d.y) + (d.z + d.w);
+                pl[t] = s->pivot[b][l + 32 * t];
+            }
+            float next[${RW}], last_g[${RW}], this_row[${RW}];
+            #pragma unroll
+            for (int k = 0; k < ${RW}; k += 4) {
+                f32x4 v = *(const f32x4 *)&s->next[b][w * ${RW} + k];
+                next[k] = v.x, next[k + 1] = v.y, next[k + 2] = v.z, next[k + 3] = v.w;
+                v = *(const f32x4 *)&s->g[b ^ 1][w * ${RW} + k];
+                last_g[k] = v.x, last_g[k + 1] = v.y, last_g[k + 2] = v.z, last_g[k + 3] = v.w;
+                v = *(const f32x4 *)&s->row[b][w * ${RW} + k];
+                this_row[k] = v.x, this_row[k + 1] = v.y, this_row[k + 2] = v.z, this_row[k + 3] = v.w;
             }
             #pragma unroll
-            for (int k = jj; k < 8; k++)
-                gram[k] = fmaf(-old_row[k], old_g, fmaf(-last_g[k], old_h, gram[k]));
+            for (int k = jj; k < ${RW}; k++)
+                #pragma unroll
+                for (int t = 0; t < ${NC}; t++)
+                    gram[k][t] = fmaf(-old_row[k], old_g[t], fmaf(-last_g[k], old_h[t], gram[k][t]));
 
             const bool some = squares > 0.0f;
             const float rho = some ? copysignf(rho0, pj.x) : 0.0f, step = some ? copysignf(q, pj.x) : 0.0f;
             const float gap = copysignf(fabsf(pj.x) + norm, pj.x);
             const float gn = step * fmaf(rho, (dn.x + dn.y) + (dn.z + dn.w), pn.x);
-            const float gl = step * fmaf(rho, (dl.x + dl.y) + (dl.z + dl.w), pl.x), g = l > j ? gl : 0.0f;
-            if (l == j) {
-                rho_of = rho;
-                squares_of = squares;
-                beta_of = some ? copysignf(norm, -pj.x) : pj.x;
-            }
             if (own) { // the pivot row leaves P1 and becomes a row of M
                 xb[jj] = 1.0f;
                 next[jj] = 0.0f;
-                x[jj] = l < j ? x[jj] : l == j ? 1.0f : 0.0f;
             }
             #pragma unroll
-            for (int k = 7; k >= 0; k--) {
-                x[k] = fmaf(-g, xb[k], x[k]);
+            for (int t = 0; t < ${NC}; t++) {
+                const int c = l + 32 * t;
+                const float gl = step * fmaf(rho, dl[t], pl[t].x), g = c > j ? gl : 0.0f;
+                if (c == j) {
+                    rho_of[t] = rho;
+                    squares_of[t] = squares;
+                    beta_of[t] = some ? copysignf(norm, -pj.x) : pj.x;
+                }
+                if (own) {
+                    x[jj][t] = c < j ? x[jj][t] : c == j ? 1.0f : 0.0f;
+                    s->g[b][(l & 3) * ${RW} + (l >> 2) + 8 * t] = g;
+                    if (c > j)
+                        rv[j * ${LD} + c] = fmaf(-gl, gap, pl[t].x);
+                }
+                #pragma unroll
+                for (int k = 0; k < ${RW}; k++)
+                    x[k][t] = fmaf(-g, xb[k], x[k][t]);
+                old_h[t] = fmaf(-g, pj.y, pl[t].y);
+                old_g[t] = g;
+                float below = gram[jj][t];
+                if (jj + 1 < ${RW})
+                    below = jw == 3 ? gram[jj + 1 < ${RW} ? jj + 1 : jj][t] : below;
+                row[t] = fmaf(-pn.y, g, fmaf(-gn, old_h[t], below));
+            }
+            #pragma unroll
+            for (int k = 0; k < ${RW}; k++) {
                 xb[k] = fmaf(-gn, xb[k], next[k]);
-            }
-            old_h = fmaf(-g, pj.y, pl.y);
-            old_g = g;
-            float below = gram[jj];
-            if (jj < 7)
-                below = jw == 3 ? gram[jj < 7 ? jj + 1 : jj] : below;
-            row = fmaf(-pn.y, g, fmaf(-gn, old_h, below));
-            #pragma unroll
-            for (int k = 0; k < 8; k++)
                 old_row[k] = this_row[k];
-            if (own) {
-                s->g[b][mine] = g;
-                r[j * 36 + l] = l > j ? fmaf(-gl, gap, pl.x) : 0.0f;
             }
             if (threadIdx.x == 0)
                 tau[j] = some ? fmaf(fabsf(pj.x), q, 1.0f) : 0.0f;
         }
     }
+    bool good = true;
     #pragma unroll
-    for (int k = 0; k < 8; k++) {
-        const int i = 4 * k + w;
-        m[i * 40 + l] = i <= l ? x[k] * rho_of : 0.0f;
-        v1[i * 36 + l] = i > l ? x[k] * rho_of : 0.0f;
+    for (int t = 0; t < ${NC}; t++) {
+        const int c = l + 32 * t;
+        #pragma unroll
+        for (int k = 0; k < ${RW}; k++) {
+            const int i = 4 * k + w;
+            m[i * ${LDM} + c] = i <= c ? x[k][t] * rho_of[t] : 0.0f;
+            if (i >= c)
+                rv[i * ${LD} + c] = i == c ? beta_of[t] : x[k][t] * rho_of[t];
+        }
+        // What cancelled cannot be trusted: a norm far below the column's own, a tail that is negative, tiny, or zero only by
+        // cancellation. NaN fails.
+        const float whole = (s->square[0][c] + s->square[1][c]) + (s->square[2][c] + s->square[3][c]);
+        const bool sound = beta_of[t] * beta_of[t] >= 1e-6f * whole &&
+                           (squares_of[t] == 0.0f ? start[t] == 0.0f : squares_of[t] >= 1e-6f * whole);
+        const bool normal = squares_of[t] == 0.0f || squares_of[t] >= 0x1p-60f;
+        good = good && (bare ? normal : sound);
     }
-    bar_sync(1, 128);
-    if (w == 0)
-        r[l * 36 + l] = beta_of;
-    // What cancelled cannot be trusted: a norm far below the column's own, a tail that is negative, tiny, or zero only by cancellation.
-    const float whole = (s->square[0][l] + s->square[1][l]) + (s->square[2][l] + s->square[3][l]);
-    const bool good = beta_of * beta_of >= 1e-6f * whole && (squares_of == 0.0f ? start == 0.0f : squares_of >= 1e-6f * whole);
     return warp_all(good);
 }

@@ -3,7 +3,7 @@
 -- R, V and tau, keep V_k and T_k. The trailing matrix is never stored, the panel never leaves fp32, and A is read once.
 
 local PANEL = 32
-local GRAM_BYTES = 21968 -- struct gram_shared without its norms
+local GRAM_BYTES = 17360 -- struct gram_shared without its norms
 
 local function products_of(shape, p)
   if p.products ~= "auto" then return tonumber(p.products) end
@@ -54,6 +54,7 @@ local function layout(shape, device, p)
   local layers, list = ceildiv(m, v.RS), {}
   for q = 4, 1, -1 do
     local c = ceildiv(layers * q, 4)
+    if p.method == "gram" and q > 1 and q < 4 then c = layers end -- rows are the fall-back, and the last two panels
     if #list == 0 or list[#list] ~= c then list[#list + 1] = c end
   end
   v.INSTANCES = list
@@ -138,7 +139,7 @@ using namespace qrs;
 % include("blocks/fused_t.cuh")
 % include("blocks/fused_rows.cuh")
 % if GRAM then
-% include("blocks/gram_recursion.cuh")
+% include("blocks/gram_recursion.cuh", { B = 32, LD = 36, LDM = 40 })
 % include("blocks/gram_panel.cuh")
 % end
 

@@ -84,6 +84,15 @@ return {
 #include "device/wgmma.cuh"
 using namespace qrs;
 
+// A value that the compiler may not know more about: stops it from keeping hundreds of addresses across the panel loop.
+template <class T> QRS_DEV T fresh(T x) {
+#ifndef QRS_HOST
+    if constexpr (sizeof(T) == 8) asm volatile("" : "+l"(x));
+    else asm volatile("" : "+r"(x));
+#endif
+    return x;
+}
+
 % include("blocks/wgmma_panel.cuh", { LD = LD })
 % include("blocks/wgmma_rows.cuh", {})
 
@@ -112,14 +121,6 @@ template <class F> QRS_DEV void panel_entries(int wg, int q, int c0, int first_c
 }
 % local function strides(layout, ld) return layout == "row" and ld .. ", 1" or "1, " .. ld end
 
-// A value that the compiler may not know more about: stops it from keeping hundreds of addresses across the panel loop.
-template <class T> QRS_DEV T fresh(T x) {
-#ifndef QRS_HOST
-    if constexpr (sizeof(T) == 8) asm volatile("" : "+l"(x));
-    else asm volatile("" : "+r"(x));
-#endif
-    return x;
-}
 // A condition that is the same in all lanes, in a form that the compiler can see to be so: products in branches need it.
 QRS_DEV bool uniform(bool x) { return shfl(static_cast<i32>(x), 0) != 0; }
 // Byte offset of (row, column) in a swizzled tile of 64-column rows; row counts from the tile's first.
@@ -130,36 +131,21 @@ QRS_DEV u64 tile_descriptor(saddr a) { return smem_desc(a, 128, 16, 1024); }
 QRS_DEV float lower_term(float x) { return x - f16_value(f16_bits(x)); }
 QRS_DEV u32 pack_lower(float a, float b) { return pack_f16(lower_term(a), lower_term(b)); }
 
-// d += (rows of a, 64 x 64, in accumulator layout, times sign) (the tile at b): four k-steps of 16. TRANSPOSED: the tile's rows are k.
-template <bool TRANSPOSED, bool LOWER>
-QRS_DEV void multiply(float (&d)[32], const float (&a)[32], saddr b) {
-    constexpr int STEP = TRANSPOSED ? 2048 : 32;
+// The fp16 A fragments of a 64 x 64 operand in accumulator layout: its upper terms, or what they leave (LOWER).
+// The compiler must not carry terms over from an earlier use (there are too many of them), hence the hold.
+template <bool LOWER> QRS_DEV void fragments(u32 (&f)[16], float (&a)[32]) {
+    wgmma_hold(a);
 #pragma unroll
-    for (int s = 0; s < 4; s++) {
-        const float *f = a + 8 * s;
-        u32 a0 = LOWER ? pack_lower(f[0], f[1]) : pack_f16(f[0], f[1]);
-        u32 a1 = LOWER ? pack_lower(f[2], f[3]) : pack_f16(f[2], f[3]);
-        u32 a2 = LOWER ? pack_lower(f[4], f[5]) : pack_f16(f[4], f[5]);
-        u32 a3 = LOWER ? pack_lower(f[6], f[7]) : pack_f16(f[6], f[7]);
-        wgmma_f16_rs<64, TRANSPOSED>(d, a0, a1, a2, a3, tile_descriptor(b + s * STEP), true);
-    }
+    for (int i = 0; i < 16; i++)
+        f[i] = LOWER ? pack_lower(a[2 * i], a[2 * i + 1]) : pack_f16(a[2 * i], a[2 * i + 1]);
 }
-// The same with the operand already in fragments.
-template <bool TRANSPOSED> QRS_DEV void multiply(float (&d)[32], const u32 (&a)[16], saddr b) {
+// d += f (the tile at b): four k-steps of 16. TRANSPOSED: the tile's rows are k. One group of products.
+template <bool TRANSPOSED> QRS_DEV void multiply(float (&d)[32], const u32 (&f)[16], saddr b) {
     constexpr int STEP = TRANSPOSED ? 2048 : 32;
 #pragma unroll
     for (int s = 0; s < 4; s++)
-        wgmma_f16_rs<64, TRANSPOSED>(d, a[4 * s], a[4 * s + 1], a[4 * s + 2], a[4 * s + 3],
+        wgmma_f16_rs<64, TRANSPOSED>(d, f[4 * s], f[4 * s + 1], f[4 * s + 2], f[4 * s + 3],
                                      tile_descriptor(b + s * STEP), true);
-}
-// Before products with a: the compiler must not carry a's fp16 terms over from an earlier use; there are too many of them.
-QRS_DEV void begin_products(float (&a)[32]) {
-    wgmma_hold(a);
-    wgmma_fence();
-}
-QRS_DEV void finish_products() {
-    wgmma_commit();
-    wgmma_wait<0>();
 }
 
 // Adds the other warpgroup's accumulators to one's own, through x (2 x 16 KB). Two block barriers.
@@ -183,9 +169,7 @@ QRS_KERNEL(geqrf, 256, 1)
  int *info_all, u8 *v_all, u8 *t_all, i64 batch) {
     u8 *smem = dynamic_smem();
     u8 *v_tile = smem;                                            // V by stages; in the panel phase P in two terms
-    float *exchange = reinterpret_cast<float *>(smem + ${O_X});   // warpgroup sums; in the panel phase G and P1
-    float *gs = exchange, *p1 = exchange + 64 * LD;
-    float *xm = reinterpret_cast<float *>(smem + ${O_XM});        // V1 and M
+    float *exchange = reinterpret_cast<float *>(smem + ${O_X});   // warpgroup sums; in the panel phase G and P1 (gs, p1)
     u8 *t_tile = smem + ${O_T};                                   // T by stages; in the panel phase scratch
     float *gp = reinterpret_cast<float *>(t_tile), *ys = gp + 32 * LD;
     float *small = reinterpret_cast<float *>(smem + ${O_SMALL});
@@ -196,15 +180,13 @@ QRS_KERNEL(geqrf, 256, 1)
     float *diag = norms + 128, *start_norm = diag + 64, *tau_s = start_norm + 64, *rho_of = tau_s + 64;
     float *tau_stage = rho_of + 64;               // [2][64]
     int *flags = reinterpret_cast<int *>(tau_stage + 128); // [0] verdict, [1..] panels that are zero
-    const saddr v_addr = to_saddr(v_tile), t_addr = to_saddr(t_tile), bar_addr = to_saddr(flags + 16);
+    saddr v_addr = to_saddr(v_tile), t_addr = to_saddr(t_tile), bar_addr = to_saddr(flags + 16);
 
-    const int t = threadIdx.x, l = lane(), g = l >> 2, q = l & 3;
-    const int wg = shfl(t >> 7, 0), w = shfl((t >> 5) & 3, 0);
-    const int c0 = w * 16 + g; // this thread's matrix columns in the panel: c0 and c0 + 8
+    const int thread = threadIdx.x;
     u8 *v_scratch = v_all + (i64)blockIdx.x * ${V_BYTES};
     u8 *t_scratch = t_all + (i64)blockIdx.x * ${T_BYTES};
     float *tau_scratch = reinterpret_cast<float *>(t_scratch + KB * T_SLOT);
-    if (t == 0) {
+    if (thread == 0) {
         for (int i = 0; i < STAGES; i++) mbar_init(bar_addr + 8 * i, 1);
         fence_mbar_init();
     }
@@ -235,6 +217,12 @@ QRS_KERNEL(geqrf, 256, 1)
             bool by_rows = false, done = false;
 #pragma unroll 1
             for (int attempt = 0; attempt < 2 && !done; attempt++) {
+                // Lane 4 g + q of warp w holds the panel's columns c0 = 16 w + g and c0 + 8, rows 2 q and 2 q + 1 of every eight.
+                const int t = fresh(thread), wg = shfl(t >> 7, 0), place = t & 127, q = place & 3, c0 = (place >> 5) * 16 + ((place & 31) >> 2);
+                v_addr = fresh(v_addr), t_addr = fresh(t_addr);
+                u8 *v_tile = smem + fresh(0);
+                float *p1 = reinterpret_cast<float *>(smem + fresh(${O_X})) + 64 * LD, *gs = reinterpret_cast<float *>(smem + fresh(${O_X}));
+                float *xm = reinterpret_cast<float *>(smem + fresh(${O_XM}));
                 // ---- the panel's columns from A, scaled by the power of two that brings the largest entry to [1, 2)
                 float C[JB][32];
                 float largest[2] = {0.f, 0.f};
@@ -337,20 +325,26 @@ panel_entries(wg, q, c0, 64 * panel, ${strides(shape.layout_in, "ld_in")},
 #pragma unroll
                     for (int j = 0; j < JB; j++)
                         if (2 * j + wg >= p && 2 * j + wg < MB) {
-                            begin_products(C[j]);
-                            multiply<true, false>(W, C[j], v + j * 2 * BLOCK);
+                            u32 f[16];
+                            fragments<false>(f, C[j]);
+                            wgmma_fence();
+                            multiply<true>(W, f, v + j * 2 * BLOCK);
 % if TERMS == 2 then
-                            multiply<true, false>(W, C[j], v + MB * BLOCK + j * 2 * BLOCK);
+                            multiply<true>(W, f, v + MB * BLOCK + j * 2 * BLOCK);
 % end
                             wgmma_commit();
+                            wgmma_wait<0>(); // one group in flight: fragments of more do not fit the registers
                         }
                     if (split) {
 #pragma unroll
                         for (int j = 0; j < JB; j++)
                             if (2 * j + wg >= p && 2 * j + wg < MB) {
-                                begin_products(C[j]);
-                                multiply<true, true>(W, C[j], v + j * 2 * BLOCK);
+                                u32 f[16];
+                                fragments<true>(f, C[j]);
+                                wgmma_fence();
+                                multiply<true>(W, f, v + j * 2 * BLOCK);
                                 wgmma_commit();
+                                wgmma_wait<0>();
                             }
                     }
                     wgmma_wait<0>();
@@ -359,22 +353,28 @@ panel_entries(wg, q, c0, 64 * panel, ${strides(shape.layout_in, "ld_in")},
                     float Z[32];
 #pragma unroll
                     for (int i = 0; i < 32; i++) Z[i] = 0.f;
-                    begin_products(W);
-                    multiply<true, false>(Z, W, tt);
-                    multiply<true, true>(Z, W, tt);
+                    u32 upper[16], lower[16];
+                    fragments<false>(upper, W);
+                    fragments<true>(lower, W);
+                    wgmma_fence();
+                    multiply<true>(Z, lower, tt);
 % if TERMS == 2 then
-                    multiply<true, false>(Z, W, tt + BLOCK);
+                    multiply<true>(Z, upper, tt + BLOCK);
 % end
-                    finish_products();
+                    multiply<true>(Z, upper, tt);
+                    wgmma_commit();
+                    wgmma_wait<0>();
 #pragma unroll
                     for (int i = 0; i < 32; i++) Z[i] *= -tau_stage[(i >> 2) * 8 + 2 * q + (i & 1)];
+                    fragments<false>(upper, Z);
+                    if (split) fragments<true>(lower, Z);
 #pragma unroll
                     for (int j = 0; j < JB; j++)
                         if (2 * j + wg >= p && 2 * j + wg < MB) {
-                            begin_products(C[j]);
-                            multiply<false, false>(C[j], Z, v + j * 2 * BLOCK);
+                            wgmma_fence();
+                            multiply<false>(C[j], upper, v + j * 2 * BLOCK);
 % if TERMS == 2 then
-                            multiply<false, false>(C[j], Z, v + MB * BLOCK + j * 2 * BLOCK);
+                            multiply<false>(C[j], upper, v + MB * BLOCK + j * 2 * BLOCK);
 % end
                             wgmma_commit();
                         }
@@ -382,8 +382,8 @@ panel_entries(wg, q, c0, 64 * panel, ${strides(shape.layout_in, "ld_in")},
 #pragma unroll
                         for (int j = 0; j < JB; j++)
                             if (2 * j + wg >= p && 2 * j + wg < MB) {
-                                begin_products(C[j]);
-                                multiply<false, true>(C[j], Z, v + j * 2 * BLOCK);
+                                wgmma_fence();
+                                multiply<false>(C[j], lower, v + j * 2 * BLOCK);
                                 wgmma_commit();
                             }
                     }
@@ -488,11 +488,15 @@ panel_entries(wg, q, c0, 64 * panel, ${strides(shape.layout_in, "ld_in")},
                         for (int j = 0; j < JB; j++)
                             if (2 * j + wg > panel && 2 * j + wg < MB) {
                                 const saddr tile = v_addr + (2 * j + wg) * BLOCK;
-                                begin_products(C[j]);
-                                multiply<true, true>(G, C[j], tile);
-                                multiply<true, false>(G, C[j], tile + MB * BLOCK);
-                                multiply<true, false>(G, C[j], tile);
+                                u32 upper[16], lower[16];
+                                fragments<true>(lower, C[j]);
+                                fragments<false>(upper, C[j]);
+                                wgmma_fence();
+                                multiply<true>(G, lower, tile);
+                                multiply<true>(G, upper, tile + MB * BLOCK);
+                                multiply<true>(G, upper, tile);
                                 wgmma_commit();
+                                wgmma_wait<0>();
                             }
                         wgmma_wait<0>();
                         // Summed in place: one warpgroup writes, the other adds (exchange is taken by p1).
@@ -548,7 +552,7 @@ panel_entries(wg, q, c0, 64 * panel, ${strides(shape.layout_in, "ld_in")},
                                 const saddr tile = v_addr + (2 * j + wg) * BLOCK;
 #pragma unroll
                                 for (int i = 0; i < 32; i++) C[j][i] = 0.f;
-                                begin_products(C[j]);
+                                wgmma_fence();
                                 multiply<false>(C[j], lower, tile);
                                 multiply<false>(C[j], upper, tile + MB * BLOCK);
                                 multiply<false>(C[j], upper, tile);
@@ -659,13 +663,17 @@ panel_entries(wg, q, c0, 64 * panel, ${strides(shape.layout_out, "ld_out")},
                     for (int j = 0; j < JB; j++)
                         if (2 * j + wg >= panel && 2 * j + wg < MB) {
                             const saddr tile = v_addr + (2 * j + wg) * BLOCK;
-                            begin_products(C[j]);
-                            multiply<true, true>(S, C[j], tile);
+                            u32 upper[16], lower[16];
+                            fragments<true>(lower, C[j]);
+                            fragments<false>(upper, C[j]);
+                            wgmma_fence();
+                            multiply<true>(S, lower, tile);
 % if TERMS == 2 then
-                            multiply<true, false>(S, C[j], tile + MB * BLOCK);
+                            multiply<true>(S, upper, tile + MB * BLOCK);
 % end
-                            multiply<true, false>(S, C[j], tile);
+                            multiply<true>(S, upper, tile);
                             wgmma_commit();
+                            wgmma_wait<0>();
                         }
                     wgmma_wait<0>();
                     if (wg == 0)
@@ -735,7 +743,7 @@ panel_entries(wg, q, c0, 64 * panel, ${strides(shape.layout_out, "ld_out")},
                 block_sync();
             }
         }
-        if (t == 0 && info_all) info_all[matrix] = report;
+        if (thread == 0 && info_all) info_all[matrix] = report;
     }
 }
 QRS_ENTRY(geqrf)
