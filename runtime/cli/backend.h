@@ -30,13 +30,11 @@ struct cli_device {
     bool gpu;
     int driver;
     void *stream;
+    struct qrt_device *gpu_handle;
 };
 
 /* Each fills backend, self, record, title, gpu, driver and stream. */
 qg_status cli_gpu_open(int ordinal, const cli_device_options *options, cli_device *out, qg_error *err);
 qg_status cli_cpu_open(cli_device *out, qg_error *err);
-
-/* Number of GPUs; 0 with a reason in *err. */
-int cli_gpu_count(qg_error *err);
 
 #endif

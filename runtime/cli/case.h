@@ -1,4 +1,5 @@
-/* A suite's case on a device: its inputs (one array or several that differ), its outputs, and the verdict on them. */
+/* A suite's case on a device: its inputs (one array or several that differ), its outputs, and the verdict on
+ * them. */
 #ifndef CLI_CASE_H
 #define CLI_CASE_H
 
@@ -16,8 +17,8 @@ typedef struct cli_case {
 } cli_case;
 
 /* Makes the plan only. On failure too, close it. */
-qg_status cli_case_open(cli_device *device, const qg_case *test, qg_precision precision, const qg_request *request,
-                        cli_case *out, qg_error *err);
+qg_status cli_case_open(cli_device *device, const qg_case *test, qg_precision precision,
+                        const qg_request *request, cli_case *out, qg_error *err);
 void cli_case_close(cli_case *c);
 
 /* Loads kernels, makes the inputs. Array i has seed test.seed + i * CLI_SEED_STEP. */

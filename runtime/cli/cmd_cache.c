@@ -60,8 +60,7 @@ static bool collect(void *user, const qrt_cache_item *item) {
         int capacity = l->capacity ? 2 * l->capacity : 64;
         entry *more = realloc(l->entries, (size_t)capacity * sizeof *more);
         l->no_memory = !more;
-        if (!more)
-            return false;
+        if (!more) return false;
         l->entries = more;
         l->capacity = capacity;
     }
@@ -69,8 +68,7 @@ static bool collect(void *user, const qrt_cache_item *item) {
     *e = (entry){.bytes = item->bytes, .modified = item->modified, .whole = !item->problem};
     memcpy(e->key, item->key, sizeof e->key);
     snprintf(e->problem, sizeof e->problem, "%s", item->problem ? item->problem : "");
-    if (item->metadata)
-        describe(e, item->metadata);
+    if (item->metadata) describe(e, item->metadata);
     l->bytes += item->bytes;
     return true;
 }
@@ -91,8 +89,8 @@ static char *age_text(int64_t modified, char out[32]) {
 
 static void print_entry(const entry *e) {
     char size[32], age[32];
-    printf("%.16s  %10s  %9s  %-8s  %s\n", e->key, cli_bytes((double)e->bytes, size), age_text(e->modified, age),
-           e->target, e->whole ? e->kernels : e->problem);
+    printf("%.16s  %10s  %9s  %-8s  %s\n", e->key, cli_bytes((double)e->bytes, size),
+           age_text(e->modified, age), e->target, e->whole ? e->kernels : e->problem);
 }
 
 static json_t *entry_json(const entry *e) {
@@ -122,8 +120,8 @@ static int act_ls(const context *c) {
         json_t *entries = json_array();
         for (int i = 0; i < c->list->count; i++)
             json_array_append_new(entries, entry_json(&c->list->entries[i]));
-        return cli_print_json(json_pack("{s:s, s:I, s:o}", "directory", c->where, "bytes", (json_int_t)c->list->bytes,
-                                        "entries", entries))
+        return cli_print_json(json_pack("{s:s, s:I, s:o}", "directory", c->where, "bytes",
+                                        (json_int_t)c->list->bytes, "entries", entries))
                    ? CLI_DONE
                    : CLI_ENVIRONMENT;
     }
@@ -151,18 +149,17 @@ static int remove_marked(const context *c, const bool *marked) {
     int64_t bytes = 0;
     char size[32];
     for (int i = 0; i < c->list->count; i++) {
-        if (!marked[i])
-            continue;
+        if (!marked[i]) continue;
         bool gone = qrt_cache_remove(c->cache, c->list->entries[i].key);
         removed += gone;
         kept += !gone;
         bytes += gone ? c->list->entries[i].bytes : 0;
     }
     printf("%d removed, %s; %d left\n", removed, cli_bytes((double)bytes, size), c->list->count - removed);
-    if (!kept)
-        return CLI_DONE;
+    if (!kept) return CLI_DONE;
     qg_error err;
-    qg_failf(&err, QG_ENVIRONMENT, "cache", "is the directory yours?", "%d entries could not be removed", kept);
+    qg_failf(&err, QG_ENVIRONMENT, "cache", "is the directory yours?", "%d entries could not be removed",
+             kept);
     return cli_report(&err);
 }
 
@@ -208,8 +205,7 @@ static const struct action {
 
 static const struct action *find_action(const char *name) {
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
-        if (!strcmp(actions[i].name, name))
-            return &actions[i];
+        if (!strcmp(actions[i].name, name)) return &actions[i];
     return NULL;
 }
 
@@ -219,15 +215,13 @@ static int act_on(const struct action *action, const values *v) {
     qrt_cache_options options = {.warn = warn};
     listing list = {0};
     qg_status status = qrt_cache_open(&options, &cache, &err);
-    if (status == QG_OK && *qrt_cache_directory(cache))
-        status = qrt_cache_visit(cache, collect, &list, &err);
+    if (status == QG_OK && *qrt_cache_directory(cache)) status = qrt_cache_visit(cache, collect, &list, &err);
     if (status == QG_OK && list.no_memory)
         status = qg_fail(&err, QG_NO_MEMORY, "cache", "no memory for its list", "");
     context c = {v, cache, &list, cache ? qrt_cache_directory(cache) : ""};
     int code = status == QG_OK ? action->act(&c) : cli_report(&err);
     free(list.entries);
-    if (cache)
-        qrt_cache_close(cache);
+    if (cache) qrt_cache_close(cache);
     return code;
 }
 
@@ -238,7 +232,8 @@ static int run(const void *p) {
     if (!action)
         qg_failf(&err, QG_BAD_INPUT, "cache", "ls, verify, prune or clear", "found '%.40s'", v->action);
     else if (!strcmp(v->action, "prune") && v->days < 0 && v->bytes < 0)
-        qg_fail(&err, QG_BAD_INPUT, "cache prune", "nothing says what may go", "--days N, or --bytes N to keep");
+        qg_fail(&err, QG_BAD_INPUT, "cache prune", "nothing says what may go",
+                "--days N, or --bytes N to keep");
     else
         return act_on(action, v);
     return cli_report(&err);
@@ -248,17 +243,18 @@ static const cli_argument arguments[] = {
     {"ls|verify|prune|clear", offsetof(values, action), true,
      "list; look for damaged entries (exit 1 when there are any); remove old ones; remove all"},
     {0}};
-static const cli_option options[] = {
-    {"days", 0, CLI_REAL, offsetof(values, days), "N", "prune: remove what was written more than N days ago", 0, 1e6},
-    {"bytes", 0, CLI_INT, offsetof(values, bytes), "N", "prune: remove the oldest until at most N bytes are left", 0,
-     9e15},
-    {"json", 0, CLI_FLAG, offsetof(values, json), NULL, "ls: as JSON", 0, 0},
-    {0}};
+static const cli_option options[] = {{"days", 0, CLI_REAL, offsetof(values, days), "N",
+                                      "prune: remove what was written more than N days ago", 0, 1e6},
+                                     {"bytes", 0, CLI_INT, offsetof(values, bytes), "N",
+                                      "prune: remove the oldest until at most N bytes are left", 0, 9e15},
+                                     {"json", 0, CLI_FLAG, offsetof(values, json), NULL, "ls: as JSON", 0, 0},
+                                     {0}};
 
 const cli_command cli_cache = {
     "cache",
     "list, verify, prune or clear the cubins kept on disk",
-    "The directory is QRSMITH_CACHE_DIR, else XDG_CACHE_HOME/qrsmith, else HOME/.cache/qrsmith. Entries are safe to\n"
+    "The directory is QRSMITH_CACHE_DIR, else XDG_CACHE_HOME/qrsmith, else HOME/.cache/qrsmith. Entries are "
+    "safe to\n"
     "remove at any time: a missing one is compiled again. prune takes damaged entries too.",
     "  qrsmith cache ls\n"
     "  qrsmith cache prune --days 30 --bytes 500000000",

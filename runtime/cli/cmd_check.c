@@ -18,9 +18,11 @@ typedef struct tally {
     json_t *cases; /* NULL without --json */
 } tally;
 
-static void print_line(const cli_case *c, const qj_limits *limits, const qj_verdict *v, const cli_info_count *info) {
+static void print_line(const cli_case *c, const qj_limits *limits, const qj_verdict *v,
+                       const cli_info_count *info) {
     char name[96];
-    printf("%s  %-34s  factor %8.2f eps (%4.2f)  orth %8.2f eps (%4.2f)  products %-4s  split %lld  fell back %lld  "
+    printf("%s  %-34s  factor %8.2f eps (%4.2f)  orth %8.2f eps (%4.2f)  products %-4s  split %lld  fell "
+           "back %lld  "
            "%s (%s)\n",
            v->pass ? "pass" : "FAIL", cli_case_name(c, name, sizeof name), v->worst[QJ_FACTOR],
            v->worst[QJ_FACTOR] / limits->factor, v->worst[QJ_ORTH], v->worst[QJ_ORTH] / limits->orth,
@@ -33,7 +35,8 @@ static void print_line(const cli_case *c, const qj_limits *limits, const qj_verd
     fflush(stdout);
 }
 
-static json_t *line_json(const cli_case *c, const qj_limits *limits, const qj_verdict *v, const cli_info_count *info) {
+static json_t *line_json(const cli_case *c, const qj_limits *limits, const qj_verdict *v,
+                         const cli_info_count *info) {
     json_t *o = cli_case_json(c);
     json_object_set_new(o, "pass", json_boolean(v->pass));
     json_object_set_new(o, "failed_matrices", json_integer(v->failed));
@@ -55,14 +58,10 @@ static qg_status judge_case(cli_case *c, tally *t, qg_error *err) {
     cli_info_count info;
     qj_limits limits = qj_limits_for(c->test.m, c->test.n, c->shape.precision);
     qg_status status = cli_case_prepare(c, 1, err);
-    if (status == QG_OK)
-        status = cli_case_poison(c, err);
-    if (status == QG_OK)
-        status = cli_case_pass(c, err);
-    if (status == QG_OK)
-        status = cli_case_judge(c, &limits, &verdict, &info, err);
-    if (status != QG_OK)
-        return status;
+    if (status == QG_OK) status = cli_case_poison(c, err);
+    if (status == QG_OK) status = cli_case_pass(c, err);
+    if (status == QG_OK) status = cli_case_judge(c, &limits, &verdict, &info, err);
+    if (status != QG_OK) return status;
     t->passed += verdict.pass;
     t->failed += !verdict.pass;
     if (t->cases)
@@ -74,10 +73,10 @@ static qg_status judge_case(cli_case *c, tally *t, qg_error *err) {
 
 /* A case that could not be judged is a line too. An error of the machine ends the run: it would repeat. */
 static qg_status note_trouble(const cli_case *c, bool forced, tally *t, const qg_error *err) {
-    bool refused = forced && !c->problem.plan && (err->status == QG_BAD_INPUT || err->status == QG_UNSUPPORTED);
+    bool refused =
+        forced && !c->problem.plan && (err->status == QG_BAD_INPUT || err->status == QG_UNSUPPORTED);
     char name[96];
-    if (err->status == QG_ENVIRONMENT)
-        return err->status;
+    if (err->status == QG_ENVIRONMENT) return err->status;
     t->refused += refused;
     t->failed += !refused;
     if (t->cases) {
@@ -92,30 +91,26 @@ static qg_status note_trouble(const cli_case *c, bool forced, tally *t, const qg
     return QG_OK;
 }
 
-static qg_status check_one(cli_device *device, const qg_case *test, qg_precision precision, const qg_request *request,
-                           tally *t, qg_error *err) {
+static qg_status check_one(cli_device *device, const qg_case *test, qg_precision precision,
+                           const qg_request *request, tally *t, qg_error *err) {
     cli_case c;
     qg_status status = cli_case_open(device, test, precision, request, &c, err);
-    if (status == QG_OK)
-        status = judge_case(&c, t, err);
-    if (status != QG_OK)
-        status = note_trouble(&c, request->family || request->params, t, err);
+    if (status == QG_OK) status = judge_case(&c, t, err);
+    if (status != QG_OK) status = note_trouble(&c, request->family || request->params, t, err);
     cli_case_close(&c);
     return status;
 }
 
-static qg_status check_all(cli_device *device, const qg_suite *suite, const values *v, const qg_request *request,
-                           tally *t, qg_error *err) {
+static qg_status check_all(cli_device *device, const qg_suite *suite, const values *v,
+                           const qg_request *request, tally *t, qg_error *err) {
     int total = suite->test_count * 2, done = 0;
     for (int p = QG_FP32; p <= QG_FP16; p++)
         for (int i = 0; i < suite->test_count; i++) {
             cli_progress(done++, total, qg_precision_name((qg_precision)p));
-            if (!cli_wants_precision(v->precision, &suite->tests[i], (qg_precision)p))
-                continue;
+            if (!cli_wants_precision(v->precision, &suite->tests[i], (qg_precision)p)) continue;
             cli_progress_clear();
             qg_status status = check_one(device, &suite->tests[i], (qg_precision)p, request, t, err);
-            if (status != QG_OK)
-                return status;
+            if (status != QG_OK) return status;
         }
     cli_progress_clear();
     return QG_OK;
@@ -127,8 +122,7 @@ static qg_status check(const values *v, tally *t, qg_error *err) {
     if (status == QG_OK && !room.suite->test_count)
         status = qg_fail(err, QG_BAD_INPUT, room.suite->path ? room.suite->path : "suite", "it has no tests",
                          "a suite with a \"tests\" list");
-    if (status == QG_OK)
-        status = check_all(room.device, room.suite, v, &room.request, t, err);
+    if (status == QG_OK) status = check_all(room.device, room.suite, v, &room.request, t, err);
     if (status == QG_OK && !t->passed && !t->failed)
         status = qg_failf(err, QG_UNSUPPORTED, "check", "see qrsmith families", "%s",
                           t->refused ? "no case is legal for the forced plan" : "no case has this precision");
@@ -147,12 +141,11 @@ static int run(const void *p) {
     }
     int code = t.failed ? CLI_FAILED : CLI_DONE;
     if (v->json)
-        return cli_print_json(json_pack("{s:o, s:i, s:i, s:i}", "cases", t.cases, "passed", t.passed, "failed",
-                                        t.failed, "refused", t.refused))
+        return cli_print_json(json_pack("{s:o, s:i, s:i, s:i}", "cases", t.cases, "passed", t.passed,
+                                        "failed", t.failed, "refused", t.refused))
                    ? code
                    : CLI_ENVIRONMENT;
-    if (t.refused)
-        printf("%d not legal for the forced plan\n", t.refused);
+    if (t.refused) printf("%d not legal for the forced plan\n", t.refused);
     printf("%d passed, %d failed\n", t.passed, t.failed);
     return code;
 }
@@ -171,9 +164,12 @@ static const cli_option options[] = {
 const cli_command cli_check = {
     "check",
     "make a suite's inputs, factor them, and judge the results by the precision contract",
-    "One line a case: the worst matrix's residuals ||R - Q'A|| / ||A|| (factor) and ||Q'Q - I|| (orth) in units of\n"
-    "eps = 2^-23 and as a share of the limit for that shape and precision, how products are formed (fp32, or the number\n"
-    "of fp16 products), how many matrices took the split path or fell back to the exact panel, and the plan's family.\n"
+    "One line a case: the worst matrix's residuals ||R - Q'A|| / ||A|| (factor) and ||Q'Q - I|| (orth) in "
+    "units of\n"
+    "eps = 2^-23 and as a share of the limit for that shape and precision, how products are formed (fp32, or "
+    "the number\n"
+    "of fp16 products), how many matrices took the split path or fell back to the exact panel, and the "
+    "plan's family.\n"
     "The last line is \"N passed, M failed\"; exit 1 when M > 0.",
     "  qrsmith check configs/suites/small.json\n"
     "  qrsmith check configs/suites/contest.json --precision both --device 0\n"

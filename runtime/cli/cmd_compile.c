@@ -50,8 +50,8 @@ static void warn(void *user, const char *text) {
 static const struct typical {
     int arch;
     const char *profile;
-} typical[] = {{80, "a100"}, {86, "rtx3090"}, {89, "rtx4090"}, {90, "h200"},
-               {100, "b200"}, {103, "b300"},  {120, "rtx5090"}};
+} typical[] = {{80, "a100"},  {86, "rtx3090"}, {89, "rtx4090"}, {90, "h200"},
+               {100, "b200"}, {103, "b300"},   {120, "rtx5090"}};
 
 static qg_status unknown_arch(const char *text, qg_error *err) {
     return qg_failf(err, QG_UNSUPPORTED, "--arch", qg_compile_targets(), "found '%.40s'", text);
@@ -74,13 +74,11 @@ static qg_status add_device(work *w, const char *text, qg_error *err) {
     int arch = 0;
     qg_device *d = &w->devices[w->device_count];
     qg_status status = parse_arch(text, &arch, err);
-    if (status != QG_OK)
-        return status;
+    if (status != QG_OK) return status;
     const char *profile = w->v->profile;
     for (size_t i = 0; i < sizeof typical / sizeof *typical && !profile; i++)
         profile = typical[i].arch == arch ? typical[i].profile : NULL;
-    if (!profile)
-        return unknown_arch(text, err);
+    if (!profile) return unknown_arch(text, err);
     status = qg_device_profile(profile, d, err);
     if (status == QG_OK && d->arch != arch)
         return qg_failf(err, QG_BAD_INPUT, "--device-profile", "leave --arch or the profile away",
@@ -92,8 +90,7 @@ static qg_status add_device(work *w, const char *text, qg_error *err) {
 static qg_status add_devices(work *w, qg_error *err) {
     char words[ARCHS_MAX][64];
     int count = cli_split_list(w->v->archs, words, ARCHS_MAX);
-    if (count < 0)
-        return unknown_arch(w->v->archs, err);
+    if (count < 0) return unknown_arch(w->v->archs, err);
     qg_status status = QG_OK;
     for (int i = 0; i < count && status == QG_OK; i++)
         status = add_device(w, words[i], err);
@@ -109,23 +106,27 @@ static int registers_of(const qrt_cubin *c) {
     return most;
 }
 
-static bool unclean(const qrt_kernel_report *k) { return k->stack || k->spill_stores || k->spill_loads; }
+static bool unclean(const qrt_kernel_report *k) {
+    return k->stack || k->spill_stores || k->spill_loads;
+}
 
 static void print_job(const cli_job *job, bool report) {
     const qrt_cubin *c = job->cubin;
     char size[32];
-    printf("%-56s %-8s %3d registers  %9s  %s %.2f s\n", job->plan->name, qg_compile_target(job->device->arch),
-           registers_of(c), cli_bytes((double)c->size, size), qrt_origin_name(c->origin), c->seconds);
+    printf("%-56s %-8s %3d registers  %9s  %s %.2f s\n", job->plan->name,
+           qg_compile_target(job->device->arch), registers_of(c), cli_bytes((double)c->size, size),
+           qrt_origin_name(c->origin), c->seconds);
     for (int i = 0; i < c->kernel_count && report; i++) {
         const qrt_kernel_report *k = &c->kernels[i];
-        printf("  %-54s %-8s %3d registers  %9d B static  stack %d B  spills %d B stored, %d B loaded\n", k->name, "",
-               k->registers, k->static_smem, k->stack, k->spill_stores, k->spill_loads);
+        printf("  %-54s %-8s %3d registers  %9d B static  stack %d B  spills %d B stored, %d B loaded\n",
+               k->name, "", k->registers, k->static_smem, k->stack, k->spill_stores, k->spill_loads);
     }
 }
 
 static json_t *kernel_json(const qrt_kernel_report *k) {
-    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i}", "name", k->name, "registers", k->registers, "stack", k->stack,
-                     "spill_stores", k->spill_stores, "spill_loads", k->spill_loads, "static_smem", k->static_smem);
+    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i}", "name", k->name, "registers", k->registers, "stack",
+                     k->stack, "spill_stores", k->spill_stores, "spill_loads", k->spill_loads, "static_smem",
+                     k->static_smem);
 }
 
 static json_t *job_json(const cli_job *job) {
@@ -134,10 +135,10 @@ static json_t *job_json(const cli_job *job) {
         json_array_append_new(kernels, kernel_json(&job->cubin->kernels[i]));
     char key[QRT_KEY_TEXT];
     return json_pack("{s:s, s:s, s:s, s:O, s:O, s:I, s:s, s:s, s:o}", "plan", job->plan->name, "target",
-                     qg_compile_target(job->device->arch), "family", job->plan->family, "params", job->plan->params,
-                     "resources", job->plan->resources, "bytes", (json_int_t)job->cubin->size, "key",
-                     qrt_key_text(&job->cubin->key, key), "origin", qrt_origin_name(job->cubin->origin), "kernels",
-                     kernels);
+                     qg_compile_target(job->device->arch), "family", job->plan->family, "params",
+                     job->plan->params, "resources", job->plan->resources, "bytes",
+                     (json_int_t)job->cubin->size, "key", qrt_key_text(&job->cubin->key, key), "origin",
+                     qrt_origin_name(job->cubin->origin), "kernels", kernels);
 }
 
 /* ---- files ---- */
@@ -146,10 +147,10 @@ static qg_status write_cubin(const cli_job *job, const char *folder, qg_error *e
     char path[4096];
     cli_outputs set = {0};
     FILE *f = NULL;
-    snprintf(path, sizeof path, "%s/%s.%s.cubin", folder, job->plan->name, qg_compile_target(job->device->arch));
+    snprintf(path, sizeof path, "%s/%s.%s.cubin", folder, job->plan->name,
+             qg_compile_target(job->device->arch));
     qg_status status = cli_output_add(&set, path, &f, err);
-    if (status != QG_OK)
-        return status;
+    if (status != QG_OK) return status;
     fwrite(job->cubin->data, 1, job->cubin->size, f);
     return cli_outputs_commit(&set, err);
 }
@@ -168,23 +169,23 @@ static qg_status write_cubins(const work *w, qg_error *err) {
 
 static qg_status make_jobs(work *w, qg_error *err) {
     w->jobs = calloc((size_t)w->config->count * (size_t)w->device_count + 1, sizeof *w->jobs);
-    if (!w->jobs)
-        return qg_fail(err, QG_NO_MEMORY, "compile", "no memory for its list", "");
+    if (!w->jobs) return qg_fail(err, QG_NO_MEMORY, "compile", "no memory for its list", "");
     for (int d = 0; d < w->device_count; d++)
         for (int i = 0; i < w->config->count; i++)
             w->jobs[w->job_count++] = (cli_job){.entry = &w->config->entries[i], .device = &w->devices[d]};
     return QG_OK;
 }
 
-static void progress(int done, int total) { cli_progress(done, total, "compiled"); }
+static void progress(int done, int total) {
+    cli_progress(done, total, "compiled");
+}
 
 /* Every failure is told; the first one decides the exit code. */
 static qg_status tell_failures(const work *w, qg_error *err) {
     const cli_job *first = NULL;
     for (int i = 0; i < w->job_count; i++) {
         const cli_job *job = &w->jobs[i];
-        if (job->status == QG_OK)
-            continue;
+        if (job->status == QG_OK) continue;
         if (!first)
             *err = job->err;
         else if (strcmp(first->err.what, job->err.what) || strcmp(first->err.why, job->err.why))
@@ -202,18 +203,12 @@ static qg_status compile_all(work *w, qg_error *err) {
                                     .threads = (int)v->threads};
     const qrt_nvrtc *nvrtc = NULL;
     qg_status status = add_devices(w, err);
-    if (status == QG_OK)
-        status = cli_open_config(&v->source, &w->config, err);
-    if (status == QG_OK)
-        status = qg_library_open(NULL, &w->lib, err);
-    if (status == QG_OK)
-        status = qrt_compiler_open(&options, &w->compiler, err);
-    if (status == QG_OK)
-        status = qrt_compiler_nvrtc(w->compiler, &nvrtc, err);
-    if (status == QG_OK)
-        status = make_jobs(w, err);
-    if (status != QG_OK)
-        return status;
+    if (status == QG_OK) status = cli_open_config(&v->source, &w->config, err);
+    if (status == QG_OK) status = qg_library_open(NULL, &w->lib, err);
+    if (status == QG_OK) status = qrt_compiler_open(&options, &w->compiler, err);
+    if (status == QG_OK) status = qrt_compiler_nvrtc(w->compiler, &nvrtc, err);
+    if (status == QG_OK) status = make_jobs(w, err);
+    if (status != QG_OK) return status;
     cli_jobs_run(w->jobs, w->job_count, (int)v->threads, w->lib, w->compiler, progress);
     cli_progress_clear();
     status = tell_failures(w, err);
@@ -231,8 +226,7 @@ static int print_results(work *w) {
         else
             print_job(job, w->v->report);
     }
-    if (list && !cli_print_json(list))
-        return CLI_ENVIRONMENT;
+    if (list && !cli_print_json(list)) return CLI_ENVIRONMENT;
     if (!list)
         printf("%d cubin%s, %s\n", w->job_count, w->job_count == 1 ? "" : "s",
                w->unclean ? "some with a stack frame or spills (--report)" : "no stack frames, no spills");
@@ -246,38 +240,39 @@ static int run(const void *p) {
     int code = status == QG_OK ? print_results(&w) : cli_report(&err);
     cli_jobs_free(w.jobs, w.job_count);
     free(w.jobs);
-    if (w.compiler)
-        qrt_compiler_close(w.compiler);
-    if (w.lib)
-        qg_library_close(w.lib);
-    if (w.config)
-        qg_config_free(w.config);
+    if (w.compiler) qrt_compiler_close(w.compiler);
+    if (w.lib) qg_library_close(w.lib);
+    if (w.config) qg_config_free(w.config);
     return code;
 }
 
 static const cli_argument arguments[] = {
     {"CONFIG", offsetof(values, source.file), false, "shapes, as configs/example.json explains"}, {0}};
 static const cli_option options[] = {
-    {"arch", 0, CLI_TEXT, offsetof(values, archs), "A,B", "targets: sm_80, sm_86, sm_89, sm_90, ... Default: sm_90", 0,
+    {"arch", 0, CLI_TEXT, offsetof(values, archs), "A,B",
+     "targets: sm_80, sm_86, sm_89, sm_90, ... Default: sm_90", 0, 0},
+    {"output", 'o', CLI_TEXT, offsetof(values, folder), "DIR", "also write NAME.TARGET.cubin files here", 0,
      0},
-    {"output", 'o', CLI_TEXT, offsetof(values, folder), "DIR", "also write NAME.TARGET.cubin files here", 0, 0},
     {"jobs", 'j', CLI_INT, offsetof(values, threads), "N", "compiles at once. Default: one a CPU", 1, 64},
-    {"report", 0, CLI_FLAG, offsetof(values, report), NULL, "registers, memory, stack and spills of each kernel", 0, 0},
-    {"strict", 0, CLI_FLAG, offsetof(values, strict), NULL, "exit 1 when a kernel has a stack frame or spills", 0, 0},
+    {"report", 0, CLI_FLAG, offsetof(values, report), NULL,
+     "registers, memory, stack and spills of each kernel", 0, 0},
+    {"strict", 0, CLI_FLAG, offsetof(values, strict), NULL,
+     "exit 1 when a kernel has a stack frame or spills", 0, 0},
     {"json", 0, CLI_FLAG, offsetof(values, json), NULL, "the report as JSON", 0, 0},
     {"device-profile", 0, CLI_TEXT, offsetof(values, profile), "P",
      "plan for this GPU instead of a typical one of the target", 0, 0},
-    {"lineinfo", 0, CLI_FLAG, offsetof(values, lineinfo), NULL, "keep template lines in the cubin, for profilers", 0,
-     0},
-    {"no-cache", 0, CLI_FLAG, offsetof(values, no_cache), NULL, "compile even what is in the cache, and keep nothing",
-     0, 0},
+    {"lineinfo", 0, CLI_FLAG, offsetof(values, lineinfo), NULL,
+     "keep template lines in the cubin, for profilers", 0, 0},
+    {"no-cache", 0, CLI_FLAG, offsetof(values, no_cache), NULL,
+     "compile even what is in the cache, and keep nothing", 0, 0},
     CLI_SOURCE_OPTION(values, source),
     {0}};
 
 const cli_command cli_compile = {
     "compile",
     "compile shapes to cubins with NVRTC; needs no GPU",
-    "Cubins go to the cache (qrsmith cache ls), where a later run on the GPU finds them, and to DIR if one is given.",
+    "Cubins go to the cache (qrsmith cache ls), where a later run on the GPU finds them, and to DIR if one "
+    "is given.",
     "  qrsmith compile configs/contest.json --arch sm_90 --report --strict\n"
     "  qrsmith compile --shape 640x512x512:fp16 --arch sm_80,sm_90,sm_100 -o cubins -j 4",
     arguments,

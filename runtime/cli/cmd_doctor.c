@@ -66,11 +66,11 @@ static void look_gpu(finding *f) {
         const qg_device *d = open ? qrt_device_record(dev) : NULL;
         char memory[32];
         if (used < sizeof f->found)
-            used += (size_t)(open ? snprintf(f->found + used, sizeof f->found - used, "%s%d: %s, sm_%d, %lld SMs, %s",
-                                             i ? "; " : "", i, d->name, d->arch, (long long)d->sms,
-                                             cli_bytes((double)d->memory, memory))
-                                  : snprintf(f->found + used, sizeof f->found - used, "%s%d: %s", i ? "; " : "", i,
-                                             err.why));
+            used += (size_t)(open ? snprintf(f->found + used, sizeof f->found - used,
+                                             "%s%d: %s, sm_%d, %lld SMs, %s", i ? "; " : "", i, d->name,
+                                             d->arch, (long long)d->sms, cli_bytes((double)d->memory, memory))
+                                  : snprintf(f->found + used, sizeof f->found - used, "%s%d: %s",
+                                             i ? "; " : "", i, err.why));
         f->verdict = open || f->verdict == MISSING ? f->verdict : MISSING;
         qrt_device_close(dev);
     }
@@ -105,7 +105,9 @@ static void look_templates(finding *f) {
     qg_library_close(lib);
 }
 
-static void look_targets(finding *f) { found(f, "%s", qg_compile_targets()); }
+static void look_targets(finding *f) {
+    found(f, "%s", qg_compile_targets());
+}
 
 static void look_cache(finding *f) {
     qrt_cache *cache = NULL;
@@ -127,13 +129,11 @@ static void look_cache(finding *f) {
 static bool on_path(const char *name, char *out, size_t size) {
     const char *path = getenv("PATH");
     snprintf(out, size, "%s", name);
-    if (strchr(name, '/'))
-        return !access(name, X_OK);
+    if (strchr(name, '/')) return !access(name, X_OK);
     while (path && *path) {
         size_t length = strcspn(path, ":");
         snprintf(out, size, "%.*s/%s", (int)length, path, name);
-        if (!access(out, X_OK))
-            return true;
+        if (!access(out, X_OK)) return true;
         path += length + (path[length] == ':');
     }
     return false;
@@ -170,9 +170,10 @@ static void look_tuned(finding *f) {
 static const struct look {
     const char *name;
     void (*look)(finding *);
-} looks[] = {{"driver", look_driver},       {"gpu", look_gpu},         {"nvrtc", look_nvrtc},
-             {"templates", look_templates}, {"targets", look_targets}, {"cache", look_cache},
-             {"tuned", look_tuned},         {"host compiler", look_compiler}};
+} looks[] = {{"driver", look_driver},   {"gpu", look_gpu},
+             {"nvrtc", look_nvrtc},     {"templates", look_templates},
+             {"targets", look_targets}, {"cache", look_cache},
+             {"tuned", look_tuned},     {"host compiler", look_compiler}};
 enum { LOOKS = sizeof looks / sizeof *looks };
 
 /* ---- telling ---- */
@@ -196,8 +197,8 @@ static void print_finding(const finding *f) {
 }
 
 static json_t *finding_json(const finding *f) {
-    return json_pack("{s:s, s:s, s:s, s:s}", "name", f->name, "state", words[f->verdict], "found", f->found, "fix",
-                     f->fix);
+    return json_pack("{s:s, s:s, s:s, s:s}", "name", f->name, "state", words[f->verdict], "found", f->found,
+                     "fix", f->fix);
 }
 
 static int run(const void *p) {
@@ -220,13 +221,15 @@ static int run(const void *p) {
     return missing ? CLI_ENVIRONMENT : CLI_DONE;
 }
 
-static const cli_option options[] = {{"json", 0, CLI_FLAG, offsetof(values, json), NULL, "as JSON", 0, 0}, {0}};
+static const cli_option options[] = {{"json", 0, CLI_FLAG, offsetof(values, json), NULL, "as JSON", 0, 0},
+                                     {0}};
 
 const cli_command cli_doctor = {
     "doctor",
     "say what GPU, driver, NVRTC, templates, cache and compiler are found, and what to do",
     "ok: found. --: not here, and qrsmith works without (as the line says). !!: missing or broken; exit 3.\n"
-    "Looked at: QRSMITH_CUDA, QRSMITH_NVRTC, CUDA_HOME, QRSMITH_TEMPLATES, QRSMITH_TUNED, QRSMITH_CACHE_DIR, CXX.",
+    "Looked at: QRSMITH_CUDA, QRSMITH_NVRTC, CUDA_HOME, QRSMITH_TEMPLATES, QRSMITH_TUNED, QRSMITH_CACHE_DIR, "
+    "CXX.",
     "  qrsmith doctor",
     NULL,
     options,

@@ -20,7 +20,8 @@ static void print_values(const json_t *list) {
     size_t i;
     json_t *value;
     json_array_foreach(list, i, value) {
-        char *text = json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+        char *text =
+            json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
         printf("%s%s", i ? ", " : "", text ? text : json_is_string(value) ? json_string_value(value) : "?");
         free(text);
     }
@@ -50,13 +51,11 @@ static qg_status pick(json_t **families, const char *name, qg_error *err) {
             *families = one;
             return one ? QG_OK : qg_fail(err, QG_NO_MEMORY, name, "no memory", "");
         }
-        if (count < 64)
-            names[count++] = text_of(family, "name");
+        if (count < 64) names[count++] = text_of(family, "name");
     }
     const char *near = cli_closest(name, names, count);
     char fix[128] = "qrsmith families lists them";
-    if (near)
-        snprintf(fix, sizeof fix, "did you mean %.64s? qrsmith families lists them", near);
+    if (near) snprintf(fix, sizeof fix, "did you mean %.64s? qrsmith families lists them", near);
     return qg_fail(err, QG_BAD_INPUT, name, "no such family", fix);
 }
 
@@ -64,8 +63,7 @@ static int print_all(json_t *families) {
     size_t i;
     json_t *family;
     json_array_foreach(families, i, family) {
-        if (i)
-            putchar('\n');
+        if (i) putchar('\n');
         print_family(family);
     }
     json_decref(families);
@@ -76,8 +74,7 @@ static int run(const void *p) {
     const values *v = p;
     qg_error err = {0};
     qg_library *lib = NULL;
-    if (qg_library_open(NULL, &lib, &err) != QG_OK)
-        return cli_report(&err);
+    if (qg_library_open(NULL, &lib, &err) != QG_OK) return cli_report(&err);
     json_t *families = qg_library_families(lib);
     qg_library_close(lib);
     if (!families) {
@@ -88,20 +85,20 @@ static int run(const void *p) {
         json_decref(families);
         return cli_report(&err);
     }
-    if (!v->json)
-        return print_all(families);
+    if (!v->json) return print_all(families);
     return cli_print_json(families) ? CLI_DONE : CLI_ENVIRONMENT;
 }
 
 static const cli_argument arguments[] = {{"FAMILY", offsetof(values, family), false, "only this one"}, {0}};
-static const cli_option options[] = {
-    {"json", 0, CLI_FLAG, offsetof(values, json), NULL, "[{name, op, summary, params: [{name, doc, values}]}]", 0, 0},
-    {0}};
+static const cli_option options[] = {{"json", 0, CLI_FLAG, offsetof(values, json), NULL,
+                                      "[{name, op, summary, params: [{name, doc, values}]}]", 0, 0},
+                                     {0}};
 
 const cli_command cli_families = {
     "families",
     "list kernel families, their parameters and legal values",
-    "What is listed here may be forced: in a config (\"family\", \"params\"), or by --family and --set of check and "
+    "What is listed here may be forced: in a config (\"family\", \"params\"), or by --family and --set of "
+    "check and "
     "bench.\nWhether a combination is legal depends on the shape; a refusal says why.",
     "  qrsmith families\n"
     "  qrsmith families blocked --json",

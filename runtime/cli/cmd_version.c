@@ -1,8 +1,8 @@
 /* qrsmith version. */
-#include "runtime/cli/commands.h"
-#include "runtime/cli/report.h"
 #include "gen/program.h"
 #include "runtime/cache_key.h"
+#include "runtime/cli/commands.h"
+#include "runtime/cli/report.h"
 #include <stdio.h>
 
 typedef struct values {
@@ -20,7 +20,9 @@ static int run(const void *p) {
 }
 
 static const cli_option options[] = {
-    {"json", 0, CLI_FLAG, offsetof(values, json), NULL, "with the versions of file formats, as JSON", 0, 0}, {0}};
+    {"json", 0, CLI_FLAG, offsetof(values, json), NULL, "with the versions of file formats, as JSON", 0, 0},
+    {0}};
 
-const cli_command cli_version = {"version", "print the version",       NULL, "  qrsmith version --json", NULL,
-                                 options,   sizeof(values), NULL, run};
+const cli_command cli_version = {
+    "version", "print the version", NULL, "  qrsmith version --json", NULL, options, sizeof(values), NULL,
+    run};

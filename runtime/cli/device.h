@@ -1,6 +1,6 @@
-/* Where a command computes: one GPU through the runtime, or the CPU through the host executor, behind one interface.
- * Memory is the device's own: on a GPU move data with cli_upload and cli_download only. Work runs in order on one
- * stream; on a GPU cli_run returns before it is done. */
+/* Where a command computes: one GPU through the runtime, or the CPU through the host executor, behind one
+ * interface. Memory is the device's own: on a GPU move data with cli_upload and cli_download only. Work runs
+ * in order on one stream; on a GPU cli_run returns before it is done. */
 #ifndef CLI_DEVICE_H
 #define CLI_DEVICE_H
 
@@ -10,23 +10,30 @@
 typedef struct cli_device cli_device;
 typedef struct cli_module cli_module; /* a plan made ready on a device */
 
-/* `choice`: "cpu", a GPU's number, or NULL for GPU 0 where there is one and the CPU where there is none (a note on
- * stderr says which). `no_cache`: kernels are compiled anew and not kept (GPU only). The library must outlive the device. */
+/* `choice`: "cpu", a GPU's number, or NULL for GPU 0 where there is one and the CPU where there is none (a
+ * note on stderr says which). `no_cache`: kernels are compiled anew and not kept (GPU only). The library must
+ * outlive the device. */
 typedef struct cli_device_options {
     const char *choice;
     bool no_cache, lineinfo;
     bool quiet; /* no note about the choice */
 } cli_device_options;
 
-qg_status cli_device_open(const cli_device_options *options, const qg_library *lib, cli_device **out, qg_error *err);
+qg_status cli_device_open(const cli_device_options *options, const qg_library *lib, cli_device **out,
+                          qg_error *err);
 void cli_device_close(cli_device *d); /* NULL is fine */
 
+/* Number of GPUs; 0 with a reason in *err. */
+int cli_gpu_count(qg_error *err);
+
 bool cli_device_is_gpu(const cli_device *d);
-const char *cli_device_title(const cli_device *d); /* "GPU 0, NVIDIA H200 (sm_90)", "CPU (host executor, as h200)" */
+const char *
+cli_device_title(const cli_device *d); /* "GPU 0, NVIDIA H200 (sm_90)", "CPU (host executor, as h200)" */
 const qg_device *cli_device_record(const cli_device *d);
 const qg_library *cli_device_library(const cli_device *d);
-int cli_device_driver(const cli_device *d); /* 13000 for 13.0; 0 on the CPU */
-void *cli_device_stream(const cli_device *d); /* CUstream; NULL on the CPU */
+int cli_device_driver(const cli_device *d);             /* 13000 for 13.0; 0 on the CPU */
+void *cli_device_stream(const cli_device *d);           /* CUstream; NULL on the CPU */
+struct qrt_device *cli_device_gpu(const cli_device *d); /* for other libraries' calls; NULL on the CPU */
 
 /* Memory aligned to 256 bytes; 0 bytes give NULL. */
 qg_status cli_alloc(cli_device *d, int64_t bytes, void **out, qg_error *err);

@@ -16,8 +16,7 @@ typedef struct cpu {
 
 static void cpu_close(void *self) {
     cpu *c = self;
-    if (c->executor)
-        qhx_close(c->executor);
+    if (c->executor) qhx_close(c->executor);
     free(c);
 }
 
@@ -25,7 +24,8 @@ static qg_status cpu_alloc(void *self, int64_t bytes, void **out, qg_error *err)
     (void)self;
     *out = (uint64_t)bytes < SIZE_MAX - 256 ? aligned_alloc(256, ((size_t)bytes + 255) / 256 * 256) : NULL;
     if (!*out)
-        return qg_failf(err, QG_NO_MEMORY, "memory", "a smaller batch", "no %lld bytes to be had", (long long)bytes);
+        return qg_failf(err, QG_NO_MEMORY, "memory", "a smaller batch", "no %lld bytes to be had",
+                        (long long)bytes);
     return QG_OK;
 }
 
@@ -85,15 +85,13 @@ static qg_status cpu_time_read(void *self, double *us, qg_error *err) {
 }
 
 qg_status cli_cpu_open(cli_device *out, qg_error *err) {
-    static const cli_backend backend = {cpu_close, cpu_alloc,      cpu_release,   cpu_fill,    cpu_copy,
-                                        cpu_copy,  cpu_copy,       cpu_sync,      cpu_load,    cpu_unload,
+    static const cli_backend backend = {cpu_close, cpu_alloc,      cpu_release,   cpu_fill,     cpu_copy,
+                                        cpu_copy,  cpu_copy,       cpu_sync,      cpu_load,     cpu_unload,
                                         cpu_run,   cpu_time_start, cpu_time_stop, cpu_time_read};
     qg_status status = qg_device_profile(profile, &out->record, err);
-    if (status != QG_OK)
-        return status;
+    if (status != QG_OK) return status;
     cpu *c = calloc(1, sizeof *c);
-    if (!c)
-        return qg_fail(err, QG_NO_MEMORY, "device", "no memory for it", "");
+    if (!c) return qg_fail(err, QG_NO_MEMORY, "device", "no memory for it", "");
     c->lib = out->lib;
     qhx_options options = {0};
     status = qhx_open(&options, &c->executor, err);

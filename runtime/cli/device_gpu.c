@@ -14,15 +14,11 @@ typedef struct gpu {
 static void gpu_close(void *self) {
     gpu *g = self;
     if (g->dev) {
-        if (g->start)
-            qrt_event_destroy(g->dev, g->start);
-        if (g->stop)
-            qrt_event_destroy(g->dev, g->stop);
-        if (g->stream)
-            qrt_stream_destroy(g->dev, g->stream);
+        if (g->start) qrt_event_destroy(g->dev, g->start);
+        if (g->stop) qrt_event_destroy(g->dev, g->stop);
+        if (g->stream) qrt_stream_destroy(g->dev, g->stream);
     }
-    if (g->compiler)
-        qrt_compiler_close(g->compiler);
+    if (g->compiler) qrt_compiler_close(g->compiler);
     qrt_device_close(g->dev);
     free(g);
 }
@@ -31,7 +27,9 @@ static qg_status gpu_alloc(void *self, int64_t bytes, void **out, qg_error *err)
     return qrt_memory_alloc(((gpu *)self)->dev, bytes, out, err);
 }
 
-static void gpu_release(void *self, void *memory) { qrt_memory_free(((gpu *)self)->dev, memory); }
+static void gpu_release(void *self, void *memory) {
+    qrt_memory_free(((gpu *)self)->dev, memory);
+}
 
 static qg_status gpu_fill(void *self, void *memory, int byte, int64_t bytes, qg_error *err) {
     gpu *g = self;
@@ -94,26 +92,22 @@ static void warn(void *user, const char *text) {
 }
 
 static qg_status gpu_prepare(gpu *g, int ordinal, const cli_device_options *o, qg_error *err) {
-    qrt_compiler_options options = {.cache = {.warn = warn}, .no_cache = o->no_cache, .lineinfo = o->lineinfo};
+    qrt_compiler_options options = {
+        .cache = {.warn = warn}, .no_cache = o->no_cache, .lineinfo = o->lineinfo};
     qg_status status = qrt_device_open(ordinal, &g->dev, err);
-    if (status == QG_OK)
-        status = qrt_compiler_open(&options, &g->compiler, err);
-    if (status == QG_OK)
-        status = qrt_stream_create(g->dev, &g->stream, err);
-    if (status == QG_OK)
-        status = qrt_event_create(g->dev, &g->start, err);
-    if (status == QG_OK)
-        status = qrt_event_create(g->dev, &g->stop, err);
+    if (status == QG_OK) status = qrt_compiler_open(&options, &g->compiler, err);
+    if (status == QG_OK) status = qrt_stream_create(g->dev, &g->stream, err);
+    if (status == QG_OK) status = qrt_event_create(g->dev, &g->start, err);
+    if (status == QG_OK) status = qrt_event_create(g->dev, &g->stop, err);
     return status;
 }
 
 qg_status cli_gpu_open(int ordinal, const cli_device_options *o, cli_device *out, qg_error *err) {
-    static const cli_backend backend = {gpu_close, gpu_alloc,      gpu_release,   gpu_fill,    gpu_upload,
-                                        gpu_download, gpu_copy,    gpu_sync,      gpu_load,    gpu_unload,
-                                        gpu_run,   gpu_time_start, gpu_time_stop, gpu_time_read};
+    static const cli_backend backend = {gpu_close,    gpu_alloc,      gpu_release,   gpu_fill,     gpu_upload,
+                                        gpu_download, gpu_copy,       gpu_sync,      gpu_load,     gpu_unload,
+                                        gpu_run,      gpu_time_start, gpu_time_stop, gpu_time_read};
     gpu *g = calloc(1, sizeof *g);
-    if (!g)
-        return qg_fail(err, QG_NO_MEMORY, "device", "no memory for it", "");
+    if (!g) return qg_fail(err, QG_NO_MEMORY, "device", "no memory for it", "");
     g->lib = out->lib;
     qg_status status = gpu_prepare(g, ordinal, o, err);
     if (status != QG_OK) {
@@ -126,8 +120,12 @@ qg_status cli_gpu_open(int ordinal, const cli_device_options *o, cli_device *out
     out->gpu = true;
     out->driver = qrt_device_driver(g->dev)->version;
     out->stream = g->stream;
-    snprintf(out->title, sizeof out->title, "GPU %d, %s (sm_%d)", ordinal, out->record.name, out->record.arch);
+    out->gpu_handle = g->dev;
+    snprintf(out->title, sizeof out->title, "GPU %d, %s (sm_%d)", ordinal, out->record.name,
+             out->record.arch);
     return QG_OK;
 }
 
-int cli_gpu_count(qg_error *err) { return qrt_device_count(err); }
+int cli_gpu_count(qg_error *err) {
+    return qrt_device_count(err);
+}

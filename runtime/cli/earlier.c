@@ -2,8 +2,8 @@
 #include <string.h>
 
 /* What makes two results the same case. */
-static const char *const identity[] = {"precision", "batch", "m", "n", "kind", "value", "cond", "layout_in",
-                                       "layout_out"};
+static const char *const identity[] = {"precision", "batch", "m",         "n",         "kind",
+                                       "value",     "cond",  "layout_in", "layout_out"};
 
 qg_status cli_earlier_read(const char *path, json_t **out, qg_error *err) {
     static const char fix[] = "a file written by qrsmith bench --json FILE";
@@ -12,8 +12,7 @@ qg_status cli_earlier_read(const char *path, json_t **out, qg_error *err) {
     *out = NULL;
     if (!root && json_error_code(&trouble) == json_error_cannot_open_file)
         return qg_fail(err, QG_ENVIRONMENT, path, trouble.text, fix);
-    if (!root)
-        return qg_failf(err, QG_BAD_INPUT, path, fix, "line %d: %s", trouble.line, trouble.text);
+    if (!root) return qg_failf(err, QG_BAD_INPUT, path, fix, "line %d: %s", trouble.line, trouble.text);
     const char *format = json_string_value(json_object_get(root, "format"));
     json_t *results = json_object_get(root, "results");
     qg_status status = QG_OK;
@@ -26,8 +25,7 @@ qg_status cli_earlier_read(const char *path, json_t **out, qg_error *err) {
 }
 
 static int same(const json_t *a, const json_t *b) {
-    if (json_is_number(a) && json_is_number(b))
-        return json_number_value(a) == json_number_value(b);
+    if (json_is_number(a) && json_is_number(b)) return json_number_value(a) == json_number_value(b);
     return json_equal(a, b);
 }
 

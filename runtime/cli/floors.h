@@ -1,4 +1,5 @@
-/* The least time a device could take, by each of its limits. What is nearest to a measured time is what to work on. */
+/* The least time a device could take, by each of its limits. What is nearest to a measured time is what to
+ * work on. */
 #ifndef CLI_FLOORS_H
 #define CLI_FLOORS_H
 
@@ -14,6 +15,7 @@ typedef struct cli_floors {
 } cli_floors;
 
 /* `products` as in qg_plan. False when nothing is known of the device. */
-bool cli_floors_of(const qg_device *dev, int64_t batch, int64_t m, int64_t n, const char *products, cli_floors *out);
+bool cli_floors_of(const qg_device *dev, int64_t batch, int64_t m, int64_t n, const char *products,
+                   cli_floors *out);
 
 #endif

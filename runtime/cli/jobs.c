@@ -17,8 +17,8 @@ static void work_one(queue *q, cli_job *job) {
     qg_request request = {job->entry->family, job->entry->params};
     job->status = qg_plan_make(q->lib, &job->entry->shape, job->device, &request, &job->plan, &job->err);
     if (job->status == QG_OK)
-        job->status = qrt_compile(q->compiler, q->lib, job->plan->source, job->plan->source_size, job->device->arch,
-                                  &job->cubin, &job->err);
+        job->status = qrt_compile(q->compiler, q->lib, job->plan->source, job->plan->source_size,
+                                  job->device->arch, &job->cubin, &job->err);
 }
 
 static void *work(void *context) {
@@ -49,9 +49,7 @@ void cli_jobs_run(cli_job *jobs, int count, int threads, const qg_library *lib, 
 
 void cli_jobs_free(cli_job *jobs, int count) {
     for (int i = 0; i < count; i++) {
-        if (jobs[i].plan)
-            qg_plan_free(jobs[i].plan);
-        if (jobs[i].cubin)
-            qrt_cubin_free(jobs[i].cubin);
+        if (jobs[i].plan) qg_plan_free(jobs[i].plan);
+        if (jobs[i].cubin) qrt_cubin_free(jobs[i].cubin);
     }
 }

@@ -14,8 +14,8 @@ typedef struct cli_job {
     qg_error err;
 } cli_job;
 
-/* Makes the plan of every job and compiles it, `threads` at once, each job's outcome in its own status and err.
- * `progress` is called on the caller's thread only. */
+/* Makes the plan of every job and compiles it, `threads` at once, each job's outcome in its own status and
+ * err. `progress` is called on the caller's thread only. */
 void cli_jobs_run(cli_job *jobs, int count, int threads, const qg_library *lib, qrt_compiler *compiler,
                   void (*progress)(int done, int total));
 void cli_jobs_free(cli_job *jobs, int count); /* their content */

@@ -6,16 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const cli_command *const commands[] = {&cli_gen,   &cli_compile,  &cli_factor, &cli_check,  &cli_bench,
-                                              &cli_families, &cli_cache, &cli_doctor, &cli_version};
+static const cli_command *const commands[] = {&cli_gen,   &cli_compile, &cli_factor,
+                                              &cli_check, &cli_bench,   &cli_families,
+                                              &cli_cache, &cli_doctor,  &cli_version};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static void print_overview(FILE *to) {
-    fputs("usage: qrsmith COMMAND [arguments] [options]\n\n"
-          "qrsmith makes GPU kernels for batched Householder QR: for each shape it generates CUDA source with "
-          "everything\nfixed, compiles it on first use, and factors batches of matrices with it (LAPACK's geqrf, "
-          "float32).\n\ncommands:\n",
-          to);
+    fputs(
+        "usage: qrsmith COMMAND [arguments] [options]\n\n"
+        "qrsmith makes GPU kernels for batched Householder QR: for each shape it generates CUDA source with "
+        "everything\nfixed, compiles it on first use, and factors batches of matrices with it (LAPACK's "
+        "geqrf, "
+        "float32).\n\ncommands:\n",
+        to);
     for (int i = 0; i < COMMANDS; i++)
         fprintf(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     fputs("\nqrsmith COMMAND --help explains a command, with examples. To begin:\n"
@@ -28,8 +31,7 @@ static void print_overview(FILE *to) {
 
 static const cli_command *find(const char *name) {
     for (int i = 0; i < COMMANDS; i++)
-        if (!strcmp(commands[i]->name, name))
-            return commands[i];
+        if (!strcmp(commands[i]->name, name)) return commands[i];
     return NULL;
 }
 
@@ -54,8 +56,7 @@ static int run(const cli_command *command, int argc, char **argv) {
         qg_fail(&err, QG_NO_MEMORY, command->name, "no memory for its options", "");
         return cli_report(&err);
     }
-    if (command->defaults)
-        command->defaults(values);
+    if (command->defaults) command->defaults(values);
     int code = CLI_DONE;
     if (cli_parse(command, argc, argv, values, &help, &err) != QG_OK)
         code = cli_report(&err);
@@ -69,8 +70,7 @@ static int run(const cli_command *command, int argc, char **argv) {
 
 static int help_for(const char *name) {
     const cli_command *command = find(name);
-    if (!command)
-        return unknown_command(name);
+    if (!command) return unknown_command(name);
     cli_print_help(command, stdout);
     return cli_finish(CLI_DONE);
 }
@@ -83,14 +83,12 @@ int main(int argc, char **argv) {
         return CLI_USAGE;
     }
     bool help = !strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help");
-    if (help && argc > 2)
-        return help_for(argv[2]);
+    if (help && argc > 2) return help_for(argv[2]);
     if (help) {
         print_overview(stdout);
         return cli_finish(CLI_DONE);
     }
-    if (!strcmp(word, "--version"))
-        word = "version";
+    if (!strcmp(word, "--version")) word = "version";
     const cli_command *command = find(word);
     return command ? run(command, argc - 2, argv + 2) : unknown_command(word);
 }

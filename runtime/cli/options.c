@@ -28,16 +28,15 @@ static int option_count(const cli_option *options) {
 static bool choice_listed(const char *choices, const char *word) {
     size_t length = strlen(word);
     for (const char *c = choices; length && c; c = strchr(c, '|') ? strchr(c, '|') + 1 : NULL)
-        if (!strncmp(c, word, length) && (c[length] == '|' || c[length] == 0))
-            return true;
+        if (!strncmp(c, word, length) && (c[length] == '|' || c[length] == 0)) return true;
     return false;
 }
 
 static qg_status out_of_range(const parser *p, const cli_option *o, const char *what, const char *text) {
     char why[256], fix[128];
     snprintf(why, sizeof why, "found '%.100s'", text);
-    snprintf(fix, sizeof fix, "a%s from %.15g to %.15g", o->kind == CLI_INT ? " whole number" : " number", o->min,
-             o->max);
+    snprintf(fix, sizeof fix, "a%s from %.15g to %.15g", o->kind == CLI_INT ? " whole number" : " number",
+             o->min, o->max);
     return usage_error(p, what, why, fix);
 }
 
@@ -50,9 +49,9 @@ static qg_status store_number(const parser *p, const cli_option *o, const char *
         real = (double)(whole = strtoll(text, &end, 10));
     else
         real = strtod(text, &end);
-    bool written = *text && (*text == '-' || *text == '.' || (*text >= '0' && *text <= '9')) && !*end && !errno;
-    if (!written || !(real >= o->min && real <= o->max))
-        return out_of_range(p, o, what, text);
+    bool written =
+        *text && (*text == '-' || *text == '.' || (*text >= '0' && *text <= '9')) && !*end && !errno;
+    if (!written || !(real >= o->min && real <= o->max)) return out_of_range(p, o, what, text);
     if (o->kind == CLI_INT)
         *(int64_t *)(void *)(p->values + o->offset) = whole;
     else
@@ -73,8 +72,7 @@ static qg_status store_choice(const parser *p, const cli_option *o, const char *
 
 static qg_status store_item(const parser *p, const cli_option *o, const char *what, const char *text) {
     cli_list *list = (cli_list *)(void *)(p->values + o->offset);
-    if (list->count == CLI_LIST_MAX)
-        return usage_error(p, what, "given too often", "at most 64 times");
+    if (list->count == CLI_LIST_MAX) return usage_error(p, what, "given too often", "at most 64 times");
     list->items[list->count++] = text;
     return QG_OK;
 }
@@ -82,8 +80,7 @@ static qg_status store_item(const parser *p, const cli_option *o, const char *wh
 static qg_status store(const parser *p, const cli_option *o, const char *text) {
     char what[80];
     snprintf(what, sizeof what, "--%s", o->name);
-    if (o->kind != CLI_FLAG && !*text)
-        return usage_error(p, what, "the value is empty", NULL);
+    if (o->kind != CLI_FLAG && !*text) return usage_error(p, what, "the value is empty", NULL);
     switch (o->kind) {
     case CLI_FLAG:
         *(bool *)(void *)(p->values + o->offset) = true;
@@ -106,8 +103,7 @@ static qg_status store(const parser *p, const cli_option *o, const char *text) {
 
 static const cli_option *find_long(const cli_command *c, const char *name, size_t length) {
     for (const cli_option *o = c->options; o && o->name; o++)
-        if (strlen(o->name) == length && !strncmp(o->name, name, length))
-            return o;
+        if (strlen(o->name) == length && !strncmp(o->name, name, length)) return o;
     return NULL;
 }
 
@@ -120,8 +116,7 @@ static qg_status unknown_option(const parser *p, const char *word) {
     char bare[64], fix[192];
     snprintf(bare, sizeof bare, "%.*s", (int)strcspn(word, "="), word);
     const char *near = cli_closest(bare + strspn(bare, "-"), names, count < 64 ? count : 64);
-    if (near)
-        snprintf(fix, sizeof fix, "did you mean --%s? see qrsmith %s --help", near, p->command->name);
+    if (near) snprintf(fix, sizeof fix, "did you mean --%s? see qrsmith %s --help", near, p->command->name);
     return usage_error(p, bare, "no such option", near ? fix : NULL);
 }
 
@@ -141,14 +136,11 @@ static qg_status take_option(parser *p, int argc, char **argv, int *i) {
         o = o && o->name ? o : NULL;
         attached = word[2] ? word + 2 : NULL;
     }
-    if (!o)
-        return unknown_option(p, word);
+    if (!o) return unknown_option(p, word);
     char what[80];
     snprintf(what, sizeof what, "--%s", o->name);
-    if (o->kind == CLI_FLAG)
-        return attached ? usage_error(p, what, "takes no value", NULL) : store(p, o, "");
-    if (attached)
-        return store(p, o, attached);
+    if (o->kind == CLI_FLAG) return attached ? usage_error(p, what, "takes no value", NULL) : store(p, o, "");
+    if (attached) return store(p, o, attached);
     if (*i + 1 >= argc) {
         char fix[160];
         snprintf(fix, sizeof fix, "--%s %s", o->name, o->value);
@@ -161,10 +153,8 @@ static qg_status take_argument(parser *p, const char *word) {
     const cli_argument *a = p->command->arguments;
     for (int i = 0; a && a->name && i < p->positionals; i++)
         a++;
-    if (!a || !a->name)
-        return usage_error(p, word, "an argument too many", NULL);
-    if (!*word)
-        return usage_error(p, a->name, "the argument is empty", NULL);
+    if (!a || !a->name) return usage_error(p, word, "an argument too many", NULL);
+    if (!*word) return usage_error(p, a->name, "the argument is empty", NULL);
     *(const char **)(void *)(p->values + a->offset) = word;
     p->positionals++;
     return QG_OK;
@@ -178,7 +168,8 @@ static qg_status check_required(const parser *p) {
     return QG_OK;
 }
 
-qg_status cli_parse(const cli_command *command, int argc, char **argv, void *values, bool *help, qg_error *err) {
+qg_status cli_parse(const cli_command *command, int argc, char **argv, void *values, bool *help,
+                    qg_error *err) {
     parser p = {command, values, 0, err};
     bool only_arguments = false;
     *help = false;
@@ -194,8 +185,7 @@ qg_status cli_parse(const cli_command *command, int argc, char **argv, void *val
         }
         bool option = !only_arguments && word[0] == '-' && word[1];
         qg_status status = option ? take_option(&p, argc, argv, &i) : take_argument(&p, word);
-        if (status != QG_OK)
-            return status;
+        if (status != QG_OK) return status;
     }
     return check_required(&p);
 }
@@ -236,8 +226,7 @@ static void print_row(FILE *to, const char *left, const char *text) {
 
 static void print_option(FILE *to, const cli_option *o) {
     char left[128], letter[8] = "";
-    if (o->letter)
-        snprintf(letter, sizeof letter, "-%c, ", o->letter);
+    if (o->letter) snprintf(letter, sizeof letter, "-%c, ", o->letter);
     snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name, o->kind == CLI_FLAG ? "" : " ",
              o->kind == CLI_FLAG ? "" : o->value);
     print_row(to, left, o->help);
@@ -248,31 +237,30 @@ void cli_print_help(const cli_command *c, FILE *to) {
     for (const cli_argument *a = c->arguments; a && a->name; a++)
         fprintf(to, a->required ? " %s" : " [%s]", a->name);
     fprintf(to, " [options]\n\n%s\n", c->summary);
-    if (c->about)
-        fprintf(to, "\n%s\n", c->about);
-    if (c->arguments && c->arguments->name)
-        fprintf(to, "\narguments:\n");
+    if (c->about) fprintf(to, "\n%s\n", c->about);
+    if (c->arguments && c->arguments->name) fprintf(to, "\narguments:\n");
     for (const cli_argument *a = c->arguments; a && a->name; a++)
         print_row(to, a->name, a->help);
     fprintf(to, "\noptions:\n");
     for (const cli_option *o = c->options; o && o->name; o++)
         print_option(to, o);
     print_row(to, "-h, --help", "this text");
-    if (c->examples)
-        fprintf(to, "\nexamples:\n%s\n", c->examples);
-    fprintf(to, "\nexit codes: 0 done, 1 a check failed, 2 wrong usage or config, 3 environment (no GPU, no NVRTC, no "
+    if (c->examples) fprintf(to, "\nexamples:\n%s\n", c->examples);
+    fprintf(to, "\nexit codes: 0 done, 1 a check failed, 2 wrong usage or config, 3 environment (no GPU, no "
+                "NVRTC, no "
                 "host\ncompiler, unreadable file), 4 internal error. Errors are one line on stderr.\n");
 }
 
 /* ---- nearest name ---- */
 
-static int least(int a, int b) { return a < b ? a : b; }
+static int least(int a, int b) {
+    return a < b ? a : b;
+}
 
 /* Edit distance, for words of up to 31 characters. */
 static int distance(const char *a, const char *b) {
     int row[32], n = (int)strlen(b);
-    if (n > 31 || strlen(a) > 31)
-        return 99;
+    if (n > 31 || strlen(a) > 31) return 99;
     for (int j = 0; j <= n; j++)
         row[j] = j;
     for (int i = 1; a[i - 1]; i++) {

@@ -1,5 +1,6 @@
-/* Command-line options as tables: a command lists its options and arguments once, and parsing, range checks, error
- * texts and --help all read that list. Values land in the command's own struct, at the offsets the table gives. */
+/* Command-line options as tables: a command lists its options and arguments once, and parsing, range checks,
+ * error texts and --help all read that list. Values land in the command's own struct, at the offsets the
+ * table gives. */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 
@@ -26,13 +27,13 @@ typedef enum cli_option_kind {
 } cli_option_kind;
 
 typedef struct cli_option {
-    const char *name;   /* long name without dashes; NULL ends a table */
-    char letter;        /* short name, or 0 */
+    const char *name; /* long name without dashes; NULL ends a table */
+    char letter;      /* short name, or 0 */
     cli_option_kind kind;
-    size_t offset;      /* of the value in the command's struct */
-    const char *value;  /* what --help calls the value; the choices of CLI_CHOICE */
+    size_t offset;     /* of the value in the command's struct */
+    const char *value; /* what --help calls the value; the choices of CLI_CHOICE */
     const char *help;
-    double min, max;    /* CLI_INT, CLI_REAL */
+    double min, max; /* CLI_INT, CLI_REAL */
 } cli_option;
 
 typedef struct cli_argument {
@@ -48,14 +49,15 @@ typedef struct cli_command {
     const char *examples;       /* lines of --help */
     const cli_argument *arguments;
     const cli_option *options;
-    size_t values_size;          /* of the command's struct */
+    size_t values_size;             /* of the command's struct */
     void (*defaults)(void *values); /* may be NULL: all zero */
     int (*run)(const void *values); /* returns an exit code and has printed its own errors */
 } cli_command;
 
-/* Fills `values` (values_size bytes, already holding the defaults) from argv, which starts after the command's name.
- * *help is set, and parsing ends, at --help or -h. Texts point into argv. */
-qg_status cli_parse(const cli_command *command, int argc, char **argv, void *values, bool *help, qg_error *err);
+/* Fills `values` (values_size bytes, already holding the defaults) from argv, which starts after the
+ * command's name. *help is set, and parsing ends, at --help or -h. Texts point into argv. */
+qg_status cli_parse(const cli_command *command, int argc, char **argv, void *values, bool *help,
+                    qg_error *err);
 
 /* The whole page of `qrsmith NAME --help`. */
 void cli_print_help(const cli_command *command, FILE *to);

@@ -8,18 +8,14 @@
 
 static char *join(const char *a, const char *b) {
     char *s = malloc(strlen(a) + strlen(b) + 1);
-    if (s)
-        strcat(strcpy(s, a), b);
+    if (s) strcat(strcpy(s, a), b);
     return s;
 }
 
 static void forget(cli_output *o) {
-    if (o->file)
-        fclose(o->file);
-    if (o->temp)
-        unlink(o->temp);
-    if (o->backup)
-        unlink(o->backup);
+    if (o->file) fclose(o->file);
+    if (o->temp) unlink(o->temp);
+    if (o->backup) unlink(o->backup);
     free(o->path);
     free(o->temp);
     free(o->backup);
@@ -27,22 +23,21 @@ static void forget(cli_output *o) {
 }
 
 static qg_status refused(const cli_output *o, qg_error *err) {
-    return qg_fail(err, QG_ENVIRONMENT, o->shown, strerror(errno), "a file in a folder that exists and can be written");
+    return qg_fail(err, QG_ENVIRONMENT, o->shown, strerror(errno),
+                   "a file in a folder that exists and can be written");
 }
 
 /* Two names of one file would each be written whole, and the later one win. */
 static bool named_before(const cli_outputs *set, const char *path) {
     for (int i = 0; i < set->count; i++)
-        if (!strcmp(set->entry[i].path, path))
-            return true;
+        if (!strcmp(set->entry[i].path, path)) return true;
     return false;
 }
 
 /* The place that `path` names: of an existing file itself, else its folder's place plus the last name. */
 static char *resolve(const char *path) {
     char *real = realpath(path, NULL);
-    if (real || errno != ENOENT)
-        return real;
+    if (real || errno != ENOENT) return real;
     const char *slash = strrchr(path, '/');
     char *folder = slash ? strndup(path, (size_t)(slash - path + 1)) : strdup(".");
     char *real_folder = folder ? realpath(folder, NULL) : NULL;
@@ -58,8 +53,7 @@ static char *resolve(const char *path) {
 
 static qg_status open_temp(cli_output *o, qg_error *err) {
     o->temp = join(o->path, ".tmp-XXXXXX");
-    if (!o->temp)
-        return qg_fail(err, QG_NO_MEMORY, o->shown, "no memory for a file name", "");
+    if (!o->temp) return qg_fail(err, QG_NO_MEMORY, o->shown, "no memory for a file name", "");
     int fd = mkstemp(o->temp);
     if (fd < 0) {
         free(o->temp);
@@ -70,24 +64,22 @@ static qg_status open_temp(cli_output *o, qg_error *err) {
     umask(mask);
     fchmod(fd, 0666 & ~mask);
     o->file = fdopen(fd, "wb");
-    if (o->file)
-        return QG_OK;
+    if (o->file) return QG_OK;
     close(fd);
     return refused(o, err);
 }
 
 qg_status cli_output_add(cli_outputs *set, const char *path, FILE **out, qg_error *err) {
     struct stat st;
-    if (set->count == CLI_OUTPUT_MAX)
-        return qg_fail(err, QG_INTERNAL, path, "too many output files", "");
+    if (set->count == CLI_OUTPUT_MAX) return qg_fail(err, QG_INTERNAL, path, "too many output files", "");
     cli_output *o = &set->entry[set->count];
     *o = (cli_output){.shown = path, .path = resolve(path)};
-    if (!o->path)
-        return refused(o, err);
+    if (!o->path) return refused(o, err);
     qg_status status = QG_OK;
     size_t length = strlen(path);
     if ((length && path[length - 1] == '/') || (!stat(o->path, &st) && !S_ISREG(st.st_mode)))
-        status = qg_fail(err, QG_BAD_INPUT, path, "is not a regular file", "the name of a new or existing file");
+        status =
+            qg_fail(err, QG_BAD_INPUT, path, "is not a regular file", "the name of a new or existing file");
     else if (named_before(set, o->path))
         status = qg_fail(err, QG_BAD_INPUT, path, "is named for two outputs", "a file for each");
     else
@@ -113,8 +105,7 @@ static qg_status flush(cli_output *o, qg_error *err) {
 /* Keeps the old file reachable under a second name until every rename has worked. */
 static qg_status keep_old(cli_output *o, qg_error *err) {
     char *name = join(o->temp, ".old");
-    if (!name)
-        return qg_fail(err, QG_NO_MEMORY, o->shown, "no memory for a file name", "");
+    if (!name) return qg_fail(err, QG_NO_MEMORY, o->shown, "no memory for a file name", "");
     if (!link(o->path, name)) {
         o->backup = name;
         return QG_OK;
@@ -124,8 +115,7 @@ static qg_status keep_old(cli_output *o, qg_error *err) {
 }
 
 static qg_status publish(cli_output *o, qg_error *err) {
-    if (rename(o->temp, o->path))
-        return refused(o, err);
+    if (rename(o->temp, o->path)) return refused(o, err);
     free(o->temp);
     o->temp = NULL;
     return QG_OK;

@@ -1,5 +1,5 @@
-/* Files that a command leaves behind: each is written beside its final place and renamed into it, several as one step:
- * all of them appear, or none and the old ones stay. */
+/* Files that a command leaves behind: each is written beside its final place and renamed into it, several as
+ * one step: all of them appear, or none and the old ones stay. */
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
 
@@ -20,7 +20,8 @@ typedef struct cli_outputs {
     int count;
 } cli_outputs;
 
-/* Adds a file and opens its temporary; refuses folders, devices and one place named twice. Then write to *out. */
+/* Adds a file and opens its temporary; refuses folders, devices and one place named twice. Then write to
+ * *out. */
 qg_status cli_output_add(cli_outputs *set, const char *path, FILE **out, qg_error *err);
 
 /* Flushes, syncs and publishes all; the set is empty afterwards, whatever happened. */

@@ -15,8 +15,8 @@ typedef struct cli_problem {
 } cli_problem;
 
 /* Chooses the plan. `shape->max_batch` is taken as the batch. Loads nothing yet. */
-qg_status cli_problem_open(cli_device *device, const qg_shape *shape, const qg_request *request, cli_problem *out,
-                           qg_error *err);
+qg_status cli_problem_open(cli_device *device, const qg_shape *shape, const qg_request *request,
+                           cli_problem *out, qg_error *err);
 /* Compiles and loads the kernels and allocates the workspace: all that a timed call must not contain. */
 qg_status cli_problem_load(cli_problem *p, qg_error *err);
 void cli_problem_close(cli_problem *p); /* a zeroed one is fine */
@@ -29,7 +29,13 @@ qg_status cli_problem_gates(cli_problem *p, const void *A, const void *H, const 
                             qg_error *err);
 
 /* How many matrices have each bit of info set. */
-typedef enum cli_info_bit { CLI_NONFINITE, CLI_FELL_BACK, CLI_SPLIT, CLI_TIMED_OUT, CLI_INFO_BITS } cli_info_bit;
+typedef enum cli_info_bit {
+    CLI_NONFINITE,
+    CLI_FELL_BACK,
+    CLI_SPLIT,
+    CLI_TIMED_OUT,
+    CLI_INFO_BITS
+} cli_info_bit;
 typedef struct cli_info_count {
     int64_t bit[CLI_INFO_BITS];
 } cli_info_count;

@@ -19,8 +19,8 @@ cli_exit cli_exit_code(qg_status status) {
     return (unsigned)status < sizeof codes / sizeof *codes ? codes[status] : CLI_INTERNAL;
 }
 
-/* Folds line breaks and their indentation to " | ", and other control bytes to '?': what a file or compiler said must
- * not look like a line of ours or drive the terminal. */
+/* Folds line breaks and their indentation to " | ", and other control bytes to '?': what a file or compiler
+ * said must not look like a line of ours or drive the terminal. */
 static void put_folded(const char *text, FILE *to) {
     size_t length = strlen(text);
     while (length && strchr(" \n\r\t", text[length - 1]))
@@ -69,18 +69,16 @@ static bool progress_wanted(void) {
 }
 
 void cli_progress(int64_t done, int64_t total, const char *what) {
-    if (total <= 0 || !progress_wanted())
-        return;
+    if (total <= 0 || !progress_wanted()) return;
     enum { WIDTH = 30 };
     int full = (int)((done < total ? done : total) * WIDTH / total);
-    fprintf(stderr, "\r\033[K[%.*s%*s] %lld/%lld %.60s", full, "##############################", WIDTH - full, "",
-            (long long)done, (long long)total, what ? what : "");
+    fprintf(stderr, "\r\033[K[%.*s%*s] %lld/%lld %.60s", full, "##############################", WIDTH - full,
+            "", (long long)done, (long long)total, what ? what : "");
     fflush(stderr);
 }
 
 void cli_progress_clear(void) {
-    if (progress_wanted())
-        fputs("\r\033[K", stderr);
+    if (progress_wanted()) fputs("\r\033[K", stderr);
 }
 
 bool cli_print_json(json_t *value) {
@@ -90,8 +88,7 @@ bool cli_print_json(json_t *value) {
 }
 
 int cli_finish(int code) {
-    if (!fflush(stdout) && !ferror(stdout))
-        return code;
+    if (!fflush(stdout) && !ferror(stdout)) return code;
     qg_error err;
     qg_fail(&err, QG_ENVIRONMENT, "standard output", errno ? strerror(errno) : "cannot be written", "");
     return cli_report(&err);

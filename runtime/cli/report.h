@@ -1,4 +1,5 @@
-/* What every command says in the same way: exit codes, the one error line, notes, progress, JSON on standard output. */
+/* What every command says in the same way: exit codes, the one error line, notes, progress, JSON on standard
+ * output. */
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H
 
@@ -7,11 +8,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef enum cli_exit { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_ENVIRONMENT = 3, CLI_INTERNAL = 4 } cli_exit;
+typedef enum cli_exit {
+    CLI_DONE = 0,
+    CLI_FAILED = 1,
+    CLI_USAGE = 2,
+    CLI_ENVIRONMENT = 3,
+    CLI_INTERNAL = 4
+} cli_exit;
 
 cli_exit cli_exit_code(qg_status status);
 
-/* Prints "qrsmith: WHAT: WHY (FIX)" on stderr, line breaks folded, and returns the exit code that belongs to it. */
+/* Prints "qrsmith: WHAT: WHY (FIX)" on stderr, line breaks folded, and returns the exit code that belongs to
+ * it. */
 int cli_report(const qg_error *err);
 
 /* "qrsmith: text" on stderr: what was chosen on the user's behalf. */
@@ -24,7 +32,8 @@ void cli_progress_clear(void);
 /* Pretty-prints and releases `value`; false (and an error line) when standard output refuses it. */
 bool cli_print_json(json_t *value);
 
-/* Flushes standard output: `code`, or an error line and CLI_ENVIRONMENT when what was printed did not arrive. */
+/* Flushes standard output: `code`, or an error line and CLI_ENVIRONMENT when what was printed did not arrive.
+ */
 int cli_finish(int code);
 
 /* "12.3 MiB" and the like. Returns out. */

@@ -23,30 +23,23 @@ qg_status cli_room_open(cli_room *room, const cli_source *source, const cli_forc
     cli_device_options options = {.choice = device};
     *room = (cli_room){0};
     qg_status status = cli_open_suite(source, &room->suite, err);
-    if (status == QG_OK)
-        status = cli_forced_params(&force->set, &room->params, err);
-    if (status == QG_OK)
-        status = qg_library_open(NULL, &room->lib, err);
-    if (status == QG_OK && force->family)
-        status = check_family(room->lib, force->family, err);
-    if (status == QG_OK)
-        status = cli_device_open(&options, room->lib, &room->device, err);
+    if (status == QG_OK) status = cli_forced_params(&force->set, &room->params, err);
+    if (status == QG_OK) status = qg_library_open(NULL, &room->lib, err);
+    if (status == QG_OK && force->family) status = check_family(room->lib, force->family, err);
+    if (status == QG_OK) status = cli_device_open(&options, room->lib, &room->device, err);
     room->request = (qg_request){force->family, room->params};
     return status;
 }
 
 void cli_room_close(cli_room *room) {
     cli_device_close(room->device);
-    if (room->lib)
-        qg_library_close(room->lib);
-    if (room->suite)
-        qg_suite_free(room->suite);
+    if (room->lib) qg_library_close(room->lib);
+    if (room->suite) qg_suite_free(room->suite);
     json_decref(room->params);
     *room = (cli_room){0};
 }
 
 bool cli_wants_precision(const char *choice, const qg_case *test, qg_precision precision) {
-    if (!choice)
-        return precision == (test->has_precision ? test->precision : QG_FP32);
+    if (!choice) return precision == (test->has_precision ? test->precision : QG_FP32);
     return !strcmp(choice, "both") || !strcmp(choice, qg_precision_name(precision));
 }

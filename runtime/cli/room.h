@@ -17,7 +17,8 @@ qg_status cli_room_open(cli_room *room, const cli_source *source, const cli_forc
                         qg_error *err);
 void cli_room_close(cli_room *room);
 
-/* Whether a case is to be run in this precision: `choice` is "fp32", "fp16", "both", or NULL for what the case says. */
+/* Whether a case is to be run in this precision: `choice` is "fp32", "fp16", "both", or NULL for what the
+ * case says. */
 bool cli_wants_precision(const char *choice, const qg_case *test, qg_precision precision);
 
 #endif

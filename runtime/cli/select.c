@@ -5,8 +5,7 @@
 static qg_status check_source(const cli_source *source, const char *kind, qg_error *err) {
     char fix[128];
     snprintf(fix, sizeof fix, "a %s file, or --shape 640x512x512:fp16", kind);
-    if (!source->file && !source->shape)
-        return qg_fail(err, QG_BAD_INPUT, kind, "none is given", fix);
+    if (!source->file && !source->shape) return qg_fail(err, QG_BAD_INPUT, kind, "none is given", fix);
     if (source->file && source->shape)
         return qg_fail(err, QG_BAD_INPUT, "--shape", "given as well as a file", fix);
     return QG_OK;
@@ -14,22 +13,21 @@ static qg_status check_source(const cli_source *source, const char *kind, qg_err
 
 qg_status cli_open_config(const cli_source *source, qg_config **out, qg_error *err) {
     qg_status status = check_source(source, "config", err);
-    if (status != QG_OK)
-        return status;
-    return source->file ? qg_config_read(source->file, out, err) : qg_config_from_shape(source->shape, out, err);
+    if (status != QG_OK) return status;
+    return source->file ? qg_config_read(source->file, out, err)
+                        : qg_config_from_shape(source->shape, out, err);
 }
 
 qg_status cli_open_suite(const cli_source *source, qg_suite **out, qg_error *err) {
     qg_status status = check_source(source, "suite", err);
-    if (status != QG_OK)
-        return status;
-    return source->file ? qg_suite_read(source->file, out, err) : qg_suite_from_shape(source->shape, out, err);
+    if (status != QG_OK) return status;
+    return source->file ? qg_suite_read(source->file, out, err)
+                        : qg_suite_from_shape(source->shape, out, err);
 }
 
 static json_t *scalar_value(const char *text) {
     json_t *value = json_loads(text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
-    if (value && (json_is_number(value) || json_is_boolean(value)))
-        return value;
+    if (value && (json_is_number(value) || json_is_boolean(value))) return value;
     json_decref(value);
     return json_string(text);
 }
@@ -37,7 +35,8 @@ static json_t *scalar_value(const char *text) {
 static qg_status add_param(json_t *params, const char *text, qg_error *err) {
     const char *equals = strchr(text, '=');
     if (!equals || equals == text || !equals[1])
-        return qg_failf(err, QG_BAD_INPUT, "--set", "NAME=VALUE, such as --set panel=32", "found '%.100s'", text);
+        return qg_failf(err, QG_BAD_INPUT, "--set", "NAME=VALUE, such as --set panel=32", "found '%.100s'",
+                        text);
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)(equals - text), text);
     if (json_object_get(params, name))
@@ -49,11 +48,9 @@ static qg_status add_param(json_t *params, const char *text, qg_error *err) {
 
 qg_status cli_forced_params(const cli_list *set, json_t **out, qg_error *err) {
     *out = NULL;
-    if (!set->count)
-        return QG_OK;
+    if (!set->count) return QG_OK;
     json_t *params = json_object();
-    if (!params)
-        return qg_fail(err, QG_NO_MEMORY, "--set", "no memory", "");
+    if (!params) return qg_fail(err, QG_NO_MEMORY, "--set", "no memory", "");
     for (int i = 0; i < set->count; i++) {
         qg_status status = add_param(params, set->items[i], err);
         if (status != QG_OK) {
@@ -69,12 +66,10 @@ int cli_split_list(const char *text, char words[][64], int max) {
     int count = 0;
     while (1) {
         size_t length = strcspn(text, ",");
-        if (!length || length > 63 || count == max)
-            return -1;
+        if (!length || length > 63 || count == max) return -1;
         memcpy(words[count], text, length);
         words[count++][length] = 0;
-        if (!text[length])
-            return count;
+        if (!text[length]) return count;
         text += length + 1;
     }
 }

@@ -9,16 +9,14 @@ static const int64_t array_bytes = INT64_C(256) << 20;
 
 qg_status cli_timer_open(cli_device *device, double max_seconds, cli_timer *out, qg_error *err) {
     *out = (cli_timer){.device = device, .max_seconds = max_seconds};
-    if (!cli_device_is_gpu(device))
-        return QG_OK;
+    if (!cli_device_is_gpu(device)) return QG_OK;
     int64_t l2 = cli_device_record(device)->l2;
     out->flush_bytes = 2 * l2 > (INT64_C(64) << 20) ? 2 * l2 : INT64_C(64) << 20;
     return cli_alloc(device, out->flush_bytes, &out->flush, err);
 }
 
 void cli_timer_close(cli_timer *t) {
-    if (t->device)
-        cli_release(t->device, t->flush);
+    if (t->device) cli_release(t->device, t->flush);
     *t = (cli_timer){0};
 }
 
@@ -56,43 +54,34 @@ cli_timing cli_statistics(double *samples, int count) {
                         .repetitions = count};
 }
 
-/* One pass; its time lies on the device until read. The overwriting is queued ahead of the first mark, so that the host
- * runs ahead of the device while it works and launch costs don't show. */
+/* One pass; its time lies on the device until read. The overwriting is queued ahead of the first mark, so
+ * that the host runs ahead of the device while it works and launch costs don't show. */
 static qg_status one_pass(cli_timer *t, const cli_timed *timed, int round, double *us, qg_error *err) {
     qg_status status = timed->before ? timed->before(timed->context, err) : QG_OK;
-    if (status == QG_OK && t->flush)
-        status = cli_fill(t->device, t->flush, round & 255, t->flush_bytes, err);
-    if (status == QG_OK)
-        status = cli_time_start(t->device, err);
-    if (status == QG_OK)
-        status = timed->pass(timed->context, err);
-    if (status == QG_OK)
-        status = cli_time_stop(t->device, err);
-    if (status == QG_OK)
-        status = cli_time_read(t->device, us, err);
+    if (status == QG_OK && t->flush) status = cli_fill(t->device, t->flush, round & 255, t->flush_bytes, err);
+    if (status == QG_OK) status = cli_time_start(t->device, err);
+    if (status == QG_OK) status = timed->pass(timed->context, err);
+    if (status == QG_OK) status = cli_time_stop(t->device, err);
+    if (status == QG_OK) status = cli_time_read(t->device, us, err);
     return status;
 }
 
 static bool enough(const cli_timer *t, const double *samples, int count, double begun) {
-    if (!count)
-        return false;
-    if (count == SAMPLES_MAX || cli_clock() - begun >= t->max_seconds)
-        return true;
+    if (!count) return false;
+    if (count == SAMPLES_MAX || cli_clock() - begun >= t->max_seconds) return true;
     return count >= SAMPLES_MIN && standard_error(samples, count, mean_of(samples, count)) < error_wanted;
 }
 
 qg_status cli_time(cli_timer *t, const cli_timed *timed, cli_timing *out, qg_error *err) {
     double *samples = malloc(SAMPLES_MAX * sizeof *samples), us = 0;
     int count = 0;
-    if (!samples)
-        return qg_fail(err, QG_NO_MEMORY, "timing", "no memory for samples", "");
+    if (!samples) return qg_fail(err, QG_NO_MEMORY, "timing", "no memory for samples", "");
     qg_status status = one_pass(t, timed, 0, &us, err);
     for (double begun = cli_clock(); status == QG_OK && !enough(t, samples, count, begun);) {
         status = one_pass(t, timed, count + 1, &us, err);
         samples[count++] = us / timed->calls;
     }
-    if (status == QG_OK)
-        *out = cli_statistics(samples, count);
+    if (status == QG_OK) *out = cli_statistics(samples, count);
     free(samples);
     return status;
 }

@@ -1,5 +1,5 @@
-/* How a time is taken: one pass over all arrays between two marks on the device's clock, caches overwritten before each
- * pass, repeated until the standard error of the mean is small or the time is up. */
+/* How a time is taken: one pass over all arrays between two marks on the device's clock, caches overwritten
+ * before each pass, repeated until the standard error of the mean is small or the time is up. */
 #ifndef CLI_TIMING_H
 #define CLI_TIMING_H
 
