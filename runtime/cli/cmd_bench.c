@@ -224,21 +224,12 @@ static qg_status bench_all(bench *b, qg_error *err) {
 
 /* ---- before and after ---- */
 
-static qg_status refuse_cpu(const values *v, qg_error *err) {
-    qg_error none = {0};
-    bool cpu = v->device && !strcmp(v->device, "cpu");
-    if (cpu && v->baseline)
-        return qg_fail(err, QG_BAD_INPUT, "--baseline", "cuSOLVER and cuBLAS need a GPU",
-                       "a GPU as --device");
-    if (v->device || cli_gpu_count(&none) > 0) return QG_OK;
-    return qg_failf(err, QG_ENVIRONMENT, "bench",
-                    "--device cpu times the host executor, which tells nothing of a GPU",
-                    "no GPU to time on: %s", none.why[0] ? none.why : "none found");
-}
-
 static qg_status name_rivals(bench *b, qg_error *err) {
     cli_baseline *none = NULL;
     if (!b->v->baseline) return QG_OK;
+    if (b->v->device && !strcmp(b->v->device, "cpu"))
+        return qg_fail(err, QG_BAD_INPUT, "--baseline", "cuSOLVER and cuBLAS need a GPU",
+                       "a GPU as --device");
     b->rival_count = cli_split_list(b->v->baseline, b->rival_names, RIVALS_MAX);
     if (b->rival_count < 0) {
         b->rival_count = 0;
@@ -253,13 +244,13 @@ static qg_status name_rivals(bench *b, qg_error *err) {
 /* All that the user may have got wrong is looked at before a device is touched. */
 static qg_status prepare(bench *b, qg_error *err) {
     const values *v = b->v;
+    cli_device_options device = {.choice = v->device, .gpu_only = true};
     b->quiet = v->json && !strcmp(v->json, "-");
     qg_status status = v->versus ? cli_earlier_read(v->versus, &b->earlier, err) : QG_OK;
     if (status == QG_OK) status = name_rivals(b, err);
-    if (status == QG_OK) status = refuse_cpu(v, err);
     if (status == QG_OK && v->json && !b->quiet)
         status = cli_output_add(&b->outputs, v->json, &b->json_file, err);
-    if (status == QG_OK) status = cli_room_open(&b->room, &v->source, &v->force, v->device, err);
+    if (status == QG_OK) status = cli_room_open(&b->room, &v->source, &v->force, &device, err);
     if (status == QG_OK) status = cli_timer_open(b->room.device, v->max_seconds, &b->timer, err);
     for (int i = 0; i < b->rival_count && status == QG_OK; i++)
         status = cli_baseline_open(b->rival_names[i], b->room.device, &b->rivals[i], err);

@@ -118,7 +118,8 @@ static qg_status check_all(cli_device *device, const qg_suite *suite, const valu
 
 static qg_status check(const values *v, tally *t, qg_error *err) {
     cli_room room = {0};
-    qg_status status = cli_room_open(&room, &v->source, &v->force, v->device, err);
+    qg_status status =
+        cli_room_open(&room, &v->source, &v->force, &(cli_device_options){.choice = v->device}, err);
     if (status == QG_OK && !room.suite->test_count)
         status = qg_fail(err, QG_BAD_INPUT, room.suite->path ? room.suite->path : "suite", "it has no tests",
                          "a suite with a \"tests\" list");

@@ -16,7 +16,8 @@ typedef struct cli_module cli_module; /* a plan made ready on a device */
 typedef struct cli_device_options {
     const char *choice;
     bool no_cache, lineinfo;
-    bool quiet; /* no note about the choice */
+    bool quiet;    /* no note about the choice */
+    bool gpu_only; /* never fall back to the CPU: a reason to fail instead */
 } cli_device_options;
 
 qg_status cli_device_open(const cli_device_options *options, const qg_library *lib, cli_device **out,

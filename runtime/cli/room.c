@@ -18,15 +18,14 @@ static qg_status check_family(const qg_library *lib, const char *name, qg_error 
     return found ? QG_OK : qg_failf(err, QG_BAD_INPUT, "--family", known, "there is no family '%.64s'", name);
 }
 
-qg_status cli_room_open(cli_room *room, const cli_source *source, const cli_force *force, const char *device,
-                        qg_error *err) {
-    cli_device_options options = {.choice = device};
+qg_status cli_room_open(cli_room *room, const cli_source *source, const cli_force *force,
+                        const cli_device_options *device, qg_error *err) {
     *room = (cli_room){0};
     qg_status status = cli_open_suite(source, &room->suite, err);
     if (status == QG_OK) status = cli_forced_params(&force->set, &room->params, err);
     if (status == QG_OK) status = qg_library_open(NULL, &room->lib, err);
     if (status == QG_OK && force->family) status = check_family(room->lib, force->family, err);
-    if (status == QG_OK) status = cli_device_open(&options, room->lib, &room->device, err);
+    if (status == QG_OK) status = cli_device_open(device, room->lib, &room->device, err);
     room->request = (qg_request){force->family, room->params};
     return status;
 }

@@ -13,8 +13,8 @@ typedef struct cli_room {
 } cli_room;
 
 /* On failure too, close it. Everything the user named is checked before the device is opened. */
-qg_status cli_room_open(cli_room *room, const cli_source *source, const cli_force *force, const char *device,
-                        qg_error *err);
+qg_status cli_room_open(cli_room *room, const cli_source *source, const cli_force *force,
+                        const cli_device_options *device, qg_error *err);
 void cli_room_close(cli_room *room);
 
 /* Whether a case is to be run in this precision: `choice` is "fp32", "fp16", "both", or NULL for what the
