@@ -10,7 +10,35 @@ local function products_of(shape, p)
   return 3
 end
 
+-- Panels of 64 columns, warpgroup products (blocks/fused_wide_kernel.cuh).
+local function wide_layout(shape, device, p)
+  local m, n = shape.m, shape.n
+  local k, nt = math.min(m, n), ceildiv(m, 64)
+  local v = { WIDE = true, M = m, N = n, K = k, W = 8, THREADS = 256, CTAS = 1, NT = nt, J = ceildiv(nt, 2), NP = ceildiv(n, 64),
+              KP = ceildiv(k, 64), IN = shape.layout_in, OUT = shape.layout_out, RESIDENT = false }
+  v.SELECT = p.products == "auto" and shape.precision == "fp16" and k >= 512
+  v.PRODUCTS = p.products == "auto" and (v.SELECT and 1 or 3) or tonumber(p.products)
+  v.PLANES = (v.SELECT or v.PRODUCTS == 3) and 2 or 1
+  v.USED = math.min(v.KP, v.NP - 1)
+  v.LIMIT = shape.precision == "fp16" and math.min(1e-3, 1e-9 * k * k) or 1e-10 * k * k
+  local tiles = 0
+  for i = 0, v.KP - 1 do tiles = tiles + nt - i end
+  v.V_BYTES = tiles * 8192
+  v.T_BYTES = v.KP * 16384
+  v.O_V = 0
+  v.O_X = 2 * nt * 8192
+  v.O_T = v.O_X + 65536
+  v.O_TAU = v.O_T + 16384
+  v.O_MAX = v.O_TAU + 256
+  v.O_EXP = v.O_MAX + 1536
+  v.O_FLAG = v.O_EXP + 256
+  v.O_BAR = v.O_FLAG + 16
+  v.SMEM = v.O_BAR + 16
+  return v
+end
+
 local function layout(shape, device, p)
+  if p.update == "wgmma" then return wide_layout(shape, device, p) end
   local m, n = shape.m, shape.n
   local k = math.min(m, n)
   local w = p.threads // 32
@@ -49,6 +77,7 @@ local function layout(shape, device, p)
   v.GRAM = p.method == "gram"
   v.LIMIT = shape.precision == "fp16" and math.min(1e-3, 1e-9 * k * k) or 1e-10 * k * k
   v.O_GRAM = take(v.GRAM and GRAM_BYTES + w * 128 or 0)
+  v.T_BYTES = v.KP * 4096
   v.SMEM = at
   -- Instances of the row panel: quarters of the height, as the work shrinks with every panel.
   local layers, list = ceildiv(m, v.RS), {}
@@ -62,6 +91,7 @@ local function layout(shape, device, p)
 end
 
 local function registers(v)
+  if v.WIDE then return 255 end
   return math.max(16 * v.TILES + 32 + 32, v.INSTANCES[1] * 5 + 40)
 end
 
@@ -69,6 +99,11 @@ return {
   name = "fused", op = "geqrf",
   summary = "one launch, a CTA a matrix, left-looking: earlier reflectors on tensor cores, row panels in registers",
   params = {
+    { name = "update", values = { "mma", "wgmma" },
+      doc = "mma: panels of 32, warp products, several CTAs an SM; wgmma: panels of 64 by the Gram recursion, warpgroup products, one CTA an SM (sm_90)",
+      default = function(shape, device)
+        return device.arch == 90 and shape.m > 384 and shape.m <= 512 and shape.n > 256 and "wgmma" or "mma"
+      end },
     { name = "threads", values = { 128, 256, 512 }, doc = "threads of a CTA",
       default = function(shape) return shape.m > 512 and 512 or 256 end },
     { name = "method", values = { "rows", "gram" },
@@ -95,6 +130,12 @@ return {
   },
   legal = function(shape, device, p)
     if shape.m < 1 or shape.n < 1 then return false, "an empty matrix has nothing to factor" end
+    if p.update == "wgmma" then
+      if device.arch ~= 90 then return false, "wgmma is sm_90's: update = mma" end
+      if shape.m > 512 then return false, "wgmma holds at most 512 rows: update = mma" end
+      if shape.n > 2048 then return false, "at most 32 panels of 64 columns" end
+      return true
+    end
     if math.min(shape.m, shape.n) > 1024 then return false, "fused walks at most 32 panels" end
     local v = layout(shape, device, p)
     if v.TILES > 4 then return false, "at most 64 rows a warp: use more threads" end
@@ -107,15 +148,15 @@ return {
   resources = function(shape, device, p)
     local v = layout(shape, device, p)
     return { threads = v.THREADS, smem = v.SMEM, registers = registers(v),
-             l2 = v.RESIDENT and 0 or device.sms * p.ctas_per_sm * (v.V_BYTES * v.PLANES + v.KP * 4096) }
+             l2 = v.RESIDENT and 0 or device.sms * p.ctas_per_sm * (v.V_BYTES * v.PLANES + v.T_BYTES) }
   end,
   vars = function(shape, device, p) return layout(shape, device, p) end,
   program = function(shape, device, p, v)
     local ctas = "min(batch, sms * " .. v.CTAS .. ")"
     local each = v.RESIDENT and 0 or v.V_BYTES * v.PLANES
     return {
-      products = tostring(v.PRODUCTS),
-      buffers = { { name = "V", bytes = ctas .. " * " .. each }, { name = "T", bytes = ctas .. " * " .. (v.RESIDENT and 0 or v.KP * 4096) } },
+      products = v.SELECT and "1" or tostring(v.PRODUCTS),
+      buffers = { { name = "V", bytes = ctas .. " * " .. each }, { name = "T", bytes = ctas .. " * " .. (v.RESIDENT and 0 or v.T_BYTES) } },
       ops = { { op = "launch", kernel = "fused", grid = { ctas, 1, 1 }, block = v.THREADS, cluster = 1, smem = v.SMEM, cooperative = false,
                 args = { { pointer = "A" }, { call = "lda" }, { call = "stride_a" }, { pointer = "H" }, { call = "ldh" },
                          { call = "stride_h" }, { pointer = "tau" }, { call = "stride_tau" }, { pointer = "info" }, { call = "batch" },
@@ -130,10 +171,20 @@ return {
 #include "device/block.cuh"
 #include "device/mma.cuh"
 #include "device/copy.cuh"
+% if WIDE then
+#include "device/wgmma.cuh"
+#include "device/stmatrix.cuh"
+% end
 
 using namespace qrs;
 
 % include("blocks/pack_reflector.cuh")
+% if WIDE then
+% include("blocks/fused_wide.cuh")
+% include("blocks/gram_recursion.cuh", { B = 64, LD = 68, LDM = 68 })
+% include("blocks/fused_wide_panel.cuh")
+% include("blocks/fused_wide_kernel.cuh")
+% else
 % include("blocks/fused_load.cuh")
 % include("blocks/fused_apply.cuh")
 % include("blocks/fused_t.cuh")
@@ -310,4 +361,5 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
     }
 }
 QRS_ENTRY(fused)
+% end
 ]==]

@@ -1,0 +1,204 @@
+// The whole left-looking walk with panels of 64 columns and warpgroup products: one CTA an SM, 256 threads (fused.lua, update = wgmma).
+//
+// Parameters: M, N, K, NP, KP, USED, NT, J, layouts, PRODUCTS, SELECT, shared memory places O_*, scratch sizes V_BYTES and PLANES.
+// Finished V and T lie in scratch exactly as they lie in shared memory, so each moves by one bulk copy. With one product two stages alternate
+// and the next panel's V arrives while this one is applied; with three, both planes fill the same space and copies wait for it.
+struct wide_stage {
+    u8 *smem;
+    const u8 *v, *t; // this CTA's scratch
+    u32 phases;      // of the two barriers, bit = slot
+};
+QRS_DEV int wide_trapezoid(int p) { return (p * ${NT} - p * (p - 1) / 2) * 8192; }
+
+template <bool SPLIT> QRS_DEV void wide_issue(const wide_stage &s, int p, int slot, bool low)
+{
+    if (threadIdx.x != 0)
+        return;
+    const u32 bytes = (${NT} - p) * 8192;
+    const saddr base = to_saddr(s.smem), bar = base + ${O_BAR} + 8 * slot;
+    mbar_expect(bar, low ? 2 * bytes + 16384 : bytes + 8192);
+    bulk_load(base + ${O_V} + slot * ${NT * 8192}, s.v + wide_trapezoid(p), bytes, bar);
+    bulk_load(base + ${O_T} + slot * 8192, s.t + p * 16384, 8192, bar);
+    if (SPLIT && low) {
+        bulk_load(base + ${O_V + NT * 8192}, s.v + ${V_BYTES} + wide_trapezoid(p), bytes, bar);
+        bulk_load(base + ${O_T + 8192}, s.t + p * 16384 + 8192, 8192, bar);
+    }
+}
+
+QRS_DEV int wide_next(u32 zero, int p, int end)
+{
+    while (p < end && (zero >> p & 1))
+        p++;
+    return p;
+}
+
+// Applies panels 0 .. end-1 but those marked in zero. lows: panels that have a low plane.
+template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int end, u32 zero, u32 lows, wide_stage &s)
+{
+    const saddr base = to_saddr(s.smem);
+    int slot = 0, p = wide_next(zero, 0, end);
+    if (p < end)
+        wide_issue<SPLIT>(s, p, 0, SPLIT && (lows >> p & 1));
+    #pragma unroll 1
+    while (p < end) {
+        const int next = wide_next(zero, p + 1, end);
+        const bool low = SPLIT && (lows >> p & 1);
+        const saddr v = base + ${O_V} + slot * ${NT * 8192}, vl = base + ${O_V + NT * 8192}, t = base + ${O_T} + slot * 8192, tl = base + ${O_T + 8192};
+        float *x = (float *)(s.smem + ${O_X} + slot * 32768);
+        mbar_wait(base + ${O_BAR} + 8 * slot, s.phases >> slot & 1);
+        s.phases ^= 1u << slot;
+        if (low)
+            wide_gather<SPLIT>(c, p, v, vl, x);
+        else
+            wide_gather<false>(c, p, v, vl, x);
+        block_sync();
+        if (!SPLIT && next < end)
+            wide_issue<false>(s, next, slot ^ 1, false);
+        if (low)
+            wide_scatter<SPLIT>(c, p, v, vl, x, t, tl);
+        else
+            wide_scatter<false>(c, p, v, vl, x, t, tl);
+        if (SPLIT) {
+            block_sync();
+            if (next < end)
+                wide_issue<SPLIT>(s, next, 0, lows >> next & 1);
+        } else {
+            slot ^= 1;
+        }
+        p = next;
+    }
+}
+
+// Tiles before `tiles` are final: to H, with their scale.
+QRS_DEV void wide_spill(const wide_tile &c, float *h, i64 ldh, int first, int tiles, const int *exponent)
+{
+    const int wg = wide_group();
+    float *at = h + ${OUT == "col" and "(i64)(first + wide_column(0)) * ldh + wg * 64 + wide_row(0)" or "(i64)(wg * 64 + wide_row(0)) * ldh + first + wide_column(0)"};
+    #pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const power_of_two f = make_power_of_two(exponent[wide_column(half)] - QRS_LIFT);
+        #pragma unroll
+        for (int j = 0; j < ${J}; j++)
+            if (2 * j + wg < tiles) {
+                #pragma unroll
+                for (int i = 0; i < 8; i++)
+                    #pragma unroll
+                    for (int e = 0; e < 2; e++) {
+                        const int down = j * 128 + 8 * i + e;
+                        if (wg * 64 + wide_row(0) + down < ${M} && first + wide_column(half) < ${N})
+                            at[${OUT == "col" and "8 * half * ldh + down" or "down * ldh + 8 * half"}] = times(f, c[j][4 * i + 2 * half + e]);
+                    }
+            }
+    }
+}
+
+// Asks L2 for block `first` of A, a 128-byte line a request: it arrives while the chain of a panel keeps memory idle.
+QRS_DEV void wide_prefetch(const float *a, i64 lda, int first)
+{
+% local long, lines = IN == "col" and 64 or M, IN == "col" and ceildiv(M, 32) or 2
+    for (int e = threadIdx.x; e < ${long * lines}; e += 256) {
+        const int major = e / ${lines}, line = e % ${lines} * 32;
+% if IN == "col" then
+        if (first + major < ${N})
+            prefetch_l2(a + (first + major) * lda + line);
+% else
+        if (first + line < ${N})
+            prefetch_l2(a + major * lda + first + line);
+% end
+    }
+}
+
+QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau, i64 stride_tau, int *info,
+                          i64 batch, u8 *v_scratch, u8 *t_scratch)
+{
+    u8 *smem = dynamic_smem();
+    wide_shared *shared = (wide_shared *)(smem + ${O_X});
+    float *stau = (float *)(smem + ${O_TAU}), *stats = (float *)(smem + ${O_MAX});
+    int *exponent = (int *)(smem + ${O_EXP}), *bad = (int *)(smem + ${O_FLAG});
+    u8 *v = smem + ${O_V}, *vl = v + ${NT * 8192}, *t = smem + ${O_T}, *tl = t + 8192;
+    const int tid = (int)threadIdx.x;
+    v_scratch += (i64)blockIdx.x * ${V_BYTES * PLANES};
+    t_scratch += (i64)blockIdx.x * ${KP * 16384};
+    if (tid == 0) {
+        mbar_init(to_saddr(smem + ${O_BAR}), 1);
+        mbar_init(to_saddr(smem + ${O_BAR + 8}), 1);
+        fence_mbar_init();
+    }
+    wide_stage stage = {smem, v_scratch, t_scratch, 0};
+
+    #pragma unroll 1
+    for (i64 b = blockIdx.x; b < batch; b += gridDim.x) {
+        const float *ab = a + b * stride_a;
+        float *hb = h + b * stride_h;
+        // Bit p: panel p was zero throughout and has no reflectors; has a low plane.
+        u32 zero = 0, lows = 0;
+        int flags = 0;
+        bool split = ${PRODUCTS == 3 and "true" or "false"};
+        if (tid == 0)
+            *bad = 0;
+        block_sync();
+        #pragma unroll 1
+        for (int k = 0; k < ${NP}; k++) {
+            wide_tile c;
+            const int first = 64 * k, done = k < ${KP} ? k : ${KP};
+            const int found = wide_load(c, ab, lda, first, stats, bad, exponent);
+            if (k + 1 < ${NP})
+                wide_prefetch(ab, lda, first + 64);
+            else if (b + gridDim.x < batch)
+                wide_prefetch(ab + gridDim.x * stride_a, lda, 0);
+            const bool filled = found & 1;
+% if SELECT then
+            if (found & 2) {
+                split = true;
+                flags |= 4;
+            }
+% end
+            if (filled) {
+                if (tid == 0)
+                    bulk_wait<0>(); // the last V and T are out of shared memory, and in scratch
+% if PRODUCTS == 3 or SELECT then
+                if (split)
+                    wide_update<true>(c, done, zero, lows, stage);
+                else
+% end
+% if PRODUCTS == 3 then
+                    ;
+% else
+                    wide_update<false>(c, done, zero, lows, stage);
+% end
+            }
+            block_sync();
+            wide_spill(c, hb, ldh, first, filled ? done : ${NT}, exponent);
+            if (k >= ${KP})
+                ${KP < NP and "wide_spill(c, hb, ldh, first, " .. NT .. ", exponent);" or ";"}
+            else if (!filled) {
+                zero |= 1u << k;
+                if (tid < 64)
+                    stau[tid] = 0.0f;
+            } else {
+                if (!wide_panel(c, k, hb, ldh, exponent, v, vl, t, tl, k < ${USED}, split, shared, stau))
+                    flags |= 2;
+                if (split)
+                    lows |= 1u << k;
+                if (k < ${USED} && tid == 0) {
+                    const u32 bytes = (${NT} - k) * 8192;
+                    bulk_store(v_scratch + wide_trapezoid(k), to_saddr(v), bytes);
+                    bulk_store(t_scratch + k * 16384, to_saddr(t), 16384);
+% if PLANES == 2 then
+                    if (split)
+                        bulk_store(v_scratch + ${V_BYTES} + wide_trapezoid(k), to_saddr(vl), bytes);
+% end
+                    bulk_commit();
+                }
+            }
+            if (k < ${KP} && tid < 64 && first + tid < ${K})
+                tau[b * stride_tau + first + tid] = stau[tid];
+        }
+        if (info && tid == 0)
+            info[b] = *bad | flags;
+        block_sync();
+    }
+    if (tid == 0)
+        bulk_wait<0>();
+}
+QRS_ENTRY(fused)

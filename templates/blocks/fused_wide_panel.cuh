@@ -1,0 +1,559 @@
+// A panel of 64 columns in the fragment layout of fused_wide.cuh: Gram recursion on the top block, everything tall by warpgroup products,
+// and a plain column-by-column way to fall back to.
+//
+// Parameters: M, N, K, NT, J, OUT, LIMIT.
+// Shared memory of a panel, in the region that updates use for exchange:
+struct wide_shared {
+    float exchange[4096];      // one warpgroup's share of a 64 x 64 sum; then T in fp32
+    float rv[64 * 68];         // top block; then R on and above the diagonal, V below
+    float gram[64 * 68];       // G; then M; then V'V
+    int shift[64];             // P2's columns times 2^-shift have their largest magnitude in [32, 64)
+    float most[2][64], square[2][64];
+    int verdict;
+    union {
+        gram_buffers recursion;
+        struct {
+            float x[2][${NT * 64}], pivot[2][64], part[2][2][64];
+        } rows;
+        float product[32 * 33];
+    };
+};
+
+// Panel columns one after another on the fragments themselves: two barriers a column, nothing clever. c: V below the diagonal, R on and above it.
+// Needs s->rows only. steps: columns that have a reflector. tau: shared, 64.
+QRS_DEV void wide_rows(wide_tile &c, int k, int steps, wide_shared *s, float *tau)
+{
+    const int wg = wide_group(), w = (int)warp() & 3, l = lane();
+    #pragma unroll 1
+    for (int step = 0; step < steps; step++) {
+        const int b = step & 1, row = 64 * k + step;
+        float *x = s->rows.x[b], *pivot = s->rows.pivot[b];
+        const bool owner = w == step >> 4 && l >> 2 == (step & 7), high = step & 8;
+        power_of_two grow = {1.0f, 1.0f};
+        bool zero = false;
+        float squares, dot[2];
+        #pragma unroll 1
+        for (bool again = false;; again = true) {
+            #pragma unroll
+            for (int j = 0; j < ${J}; j++)
+                #pragma unroll
+                for (int i = 0; i < 8; i++) {
+                    const int r = (2 * j + wg) * 64 + wide_row(i);
+                    if (owner && r < ${NT * 64})
+                        *(f32x2 *)(x + r) = {high ? c[j][4 * i + 2] : c[j][4 * i], high ? c[j][4 * i + 3] : c[j][4 * i + 1]};
+                    #pragma unroll
+                    for (int e = 0; e < 2; e++)
+                        if (r + e == row) {
+                            pivot[wide_column(0)] = c[j][4 * i + e];
+                            pivot[wide_column(1)] = c[j][4 * i + 2 + e];
+                        }
+                }
+            block_sync();
+            float most = 0.0f;
+            dot[0] = dot[1] = 0.0f;
+            #pragma unroll
+            for (int j = 0; j < ${J}; j++)
+                #pragma unroll
+                for (int i = 0; i < 8; i++) {
+                    const int r = (2 * j + wg) * 64 + wide_row(i);
+                    if (r >= ${NT * 64})
+                        continue;
+                    const f32x2 v = *(const f32x2 *)(x + r);
+                    const float v0 = r > row ? v.x : 0.0f, v1 = r + 1 > row ? v.y : 0.0f;
+                    most = fmaxf(most, fmaxf(fabsf(v0), fabsf(v1)));
+                    #pragma unroll
+                    for (int h = 0; h < 2; h++)
+                        dot[h] = fmaf(v1, c[j][4 * i + 2 * h + 1], fmaf(v0, c[j][4 * i + 2 * h], dot[h]));
+                }
+            #pragma unroll
+            for (int h = 0; h < 2; h++) {
+                dot[h] += shfl_xor(dot[h], 1);
+                dot[h] += shfl_xor(dot[h], 2);
+                if ((l & 3) == 0)
+                    s->rows.part[b][wg][wide_column(h)] = dot[h];
+            }
+            block_sync();
+            squares = s->rows.part[b][0][step] + s->rows.part[b][1][step];
+            #pragma unroll
+            for (int h = 0; h < 2; h++)
+                dot[h] = s->rows.part[b][0][wide_column(h)] + s->rows.part[b][1][wide_column(h)];
+            if (!(squares < QRS_TINY_SQUARES * 0x1p12f) || again)
+                break;
+            // Rare, and the same for the whole block: as in fused_rows.cuh.
+            const float alpha = fabsf(pivot[step]);
+            most = warp_max(most);
+            block_sync();
+            s->rows.part[b][wg][w * 16 + (l & 15)] = most;
+            block_sync();
+            #pragma unroll 1
+            for (int u = 0; u < 8; u++)
+                most = fmaxf(most, s->rows.part[b][u >> 2][(u & 3) * 16]);
+            block_sync();
+            zero = most == 0.0f;
+            if (zero || !is_finite(alpha))
+                break;
+            const int ex = pow2_exponent(fmaxf(most, alpha));
+            const power_of_two shrink = make_power_of_two(-ex);
+            grow = make_power_of_two(ex);
+            #pragma unroll
+            for (int j = 0; j < ${J}; j++)
+                #pragma unroll
+                for (int i = 0; i < 32; i++)
+                    if (owner && (i >> 1 & 1) == (high ? 1 : 0) && (2 * j + wg) * 64 + wide_row(i >> 2) + (i & 1) >= row)
+                        c[j][i] = times(shrink, c[j][i]);
+        }
+        const float alpha = pivot[step];
+        const reflector r = zero ? no_reflector(alpha) : make_reflector(alpha, squares);
+        #pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const int col = wide_column(h);
+            const float g = r.step * fmaf(r.rho, dot[h], pivot[col]);
+            #pragma unroll
+            for (int j = 0; j < ${J}; j++)
+                #pragma unroll
+                for (int i = 0; i < 8; i++)
+                    #pragma unroll
+                    for (int e = 0; e < 2; e++) {
+                        const int at = (2 * j + wg) * 64 + wide_row(i) + e;
+                        float &y = c[j][4 * i + 2 * h + e];
+                        if (at >= row && at < ${NT * 64}) {
+                            if (col > step)
+                                y = fmaf(-g, at == row ? r.gap : x[at], y);
+                            else if (col == step)
+                                y = at == row ? times(grow, r.beta) : y * r.rho;
+                        }
+                    }
+        }
+        if (threadIdx.x == 0)
+            tau[step] = r.tau;
+    }
+    if ((int)threadIdx.x < 64 && (int)threadIdx.x >= steps)
+        tau[threadIdx.x] = 0.0f;
+}
+
+// Adds the warpgroups' shares of a symmetric 64 x 64 sum, times f, into out (row stride 68). Synchronises before and after.
+QRS_DEV void wide_sum(const float (&d)[32], float f, float *exchange, float *out)
+{
+    const int wg = wide_group();
+    f32x4 *x = (f32x4 *)exchange + (threadIdx.x & 127);
+    if (wg == 1) {
+        #pragma unroll
+        for (int i = 0; i < 8; i++)
+            x[i * 128] = {d[4 * i], d[4 * i + 1], d[4 * i + 2], d[4 * i + 3]};
+    }
+    block_sync();
+    if (wg == 0) {
+        #pragma unroll
+        for (int i = 0; i < 8; i++) {
+            const f32x4 o = x[i * 128];
+            float *at = out + wide_column(0) * 68 + wide_row(i);
+            *(f32x2 *)at = {f * (d[4 * i] + o.x), f * (d[4 * i + 1] + o.y)};
+            *(f32x2 *)(at + 8 * 68) = {f * (d[4 * i + 2] + o.z), f * (d[4 * i + 3] + o.w)};
+        }
+    }
+    block_sync();
+}
+
+// T = (I + D striu(V'V))^-1 D as in fused_t.cuh, for 64 columns. gram: V'V; t: 64 x 64 floats. Synchronises before it returns.
+QRS_DEV void wide_build_t(const float *gram, const float *tau, float *t, float *y)
+{
+    const int tid = threadIdx.x;
+    for (int e = tid; e < 4096; e += 256)
+        t[e] = 0.0f;
+    block_sync();
+    if (tid < 64) {
+        const int o = tid & ~7, r = tid & 7;
+        float x[8];
+        #pragma unroll
+        for (int j = 0; j < 8; j++) {
+            float sum = 0.0f;
+            #pragma unroll
+            for (int i = 0; i < j; i++)
+                sum = fmaf(x[i], gram[(o + i) * 68 + o + j], sum);
+            const float f = tau[o + j];
+            x[j] = r == j ? f : r < j ? -f * sum : 0.0f;
+            t[tid * 64 + o + j] = x[j];
+        }
+    }
+    block_sync();
+    #pragma unroll
+    for (int size = 8; size < 64; size *= 2) {
+        const int all = 32 * size;
+        for (int e = tid; e < all; e += 256) {
+            const int o = e / (size * size) * 2 * size, r = e / size % size, j = e % size;
+            float sum = 0.0f;
+            #pragma unroll 8
+            for (int i = 0; i < size; i++)
+                sum = fmaf(gram[(o + r) * 68 + o + size + i], t[(o + size + i) * 64 + o + size + j], sum);
+            y[(o / 2 + r) * 33 + j] = sum;
+        }
+        block_sync();
+        for (int e = tid; e < all; e += 256) {
+            const int o = e / (size * size) * 2 * size, r = e / size % size, j = e % size;
+            float sum = 0.0f;
+            #pragma unroll 8
+            for (int i = 0; i < size; i++)
+                sum = fmaf(t[(o + r) * 64 + o + i], y[(o / 2 + i) * 33 + j], sum);
+            t[(o + r) * 64 + o + size + j] = -sum;
+        }
+        block_sync();
+    }
+}
+
+// Exponent that brings `most` to [32, 64), bounded so that its powers of two are normal.
+QRS_DEV int wide_shift(float most)
+{
+    const int e = most > 0.0f && is_finite(most) ? pow2_exponent(most) - 5 : 0;
+    return e < -120 ? -120 : e > 120 ? 120 : e;
+}
+QRS_DEV float wide_power(int e) { return as_f32((u32)(127 + e) << 23); }
+
+// Splits panel k off c: the top block to s->rv and to `top` (64 x 64), rows below as fp16 pairs to the planes. c may be forgotten after.
+QRS_DEV void wide_store(const wide_tile &c, int k, saddr v, saddr vl, wide_shared *s, float *top)
+{
+    const int wg = wide_group();
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float most = 0.0f;
+        #pragma unroll
+        for (int j = 0; j < ${J}; j++)
+            if (2 * j + wg > k) {
+                #pragma unroll
+                for (int i = 0; i < 8; i++)
+                    most = fmaxf(most, fmaxf(fabsf(c[j][4 * i + 2 * h]), fabsf(c[j][4 * i + 2 * h + 1])));
+            }
+        most = fmaxf(most, shfl_xor(most, 1));
+        most = fmaxf(most, shfl_xor(most, 2));
+        if ((lane() & 3) == 0)
+            s->most[wg][wide_column(h)] = most;
+    }
+    #pragma unroll
+    for (int j = 0; j < ${J}; j++)
+        if (2 * j + wg == k) {
+            #pragma unroll
+            for (int i = 0; i < 8; i++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    const int row = wide_row(i) + (e & 1), col = wide_column(e >> 1);
+                    s->rv[row * 68 + col] = top[row * 64 + col] = c[j][4 * i + e];
+                }
+        }
+    block_sync();
+    if (threadIdx.x < 64)
+        s->shift[threadIdx.x] = wide_shift(fmaxf(s->most[0][threadIdx.x], s->most[1][threadIdx.x]));
+    float down[2];
+    #pragma unroll
+    for (int h = 0; h < 2; h++)
+        down[h] = wide_power(-wide_shift(fmaxf(s->most[0][wide_column(h)], s->most[1][wide_column(h)])));
+    #pragma unroll
+    for (int j = 0; j < ${J}; j++) {
+        const int tile = 2 * j + wg;
+        if (tile > k && tile < ${NT}) {
+            #pragma unroll
+            for (int step = 0; step < 4; step++) {
+                u32 a[4], al[4];
+                wide_operand(c[j], step, down[0], down[1], a, al);
+                stmatrix_x4_trans(v + (tile - k) * 8192 + wide_place(step), a);
+                stmatrix_x4_trans(vl + (tile - k) * 8192 + wide_place(step), al);
+            }
+        }
+    }
+    fence_async_shared();
+    block_sync();
+}
+
+// The fp16 pair fragments of k step `step` that wide_store put at tile `at`.
+QRS_DEV void wide_fetch(saddr at, saddr atl, int step, u32 (&a)[4], u32 (&al)[4])
+{
+    ldmatrix_x4_trans(a, at + wide_place(step));
+    ldmatrix_x4_trans(al, atl + wide_place(step));
+}
+
+// c again from what wide_store left (for the fall-back): fp32 level against each column's largest magnitude.
+QRS_DEV void wide_restore(wide_tile &c, int k, saddr v, saddr vl, const wide_shared *s, const float *top)
+{
+    const int wg = wide_group();
+    #pragma unroll
+    for (int j = 0; j < ${J}; j++) {
+        const int tile = 2 * j + wg;
+        #pragma unroll
+        for (int i = 0; i < 32; i++)
+            c[j][i] = tile == k ? top[(wide_row(i >> 2) + (i & 1)) * 64 + wide_column(i >> 1 & 1)] : 0.0f;
+        if (tile > k && tile < ${NT}) {
+            #pragma unroll
+            for (int step = 0; step < 4; step++) {
+                u32 a[4], al[4];
+                wide_fetch(v + (tile - k) * 8192, vl + (tile - k) * 8192, step, a, al);
+                #pragma unroll
+                for (int x = 0; x < 4; x++) {
+                    float h0, h1, l0, l1;
+                    unpack_f16(a[x], h0, h1);
+                    unpack_f16(al[x], l0, l1);
+                    const float f = wide_power(s->shift[wide_column(x & 1)]);
+                    c[j][8 * step + 2 * x] = f * (h0 + l0);
+                    c[j][8 * step + 2 * x + 1] = f * (h1 + l1);
+                }
+            }
+        }
+    }
+}
+
+// G = P2'P2 from the planes, into s->gram.
+QRS_DEV void wide_gram(int k, saddr v, saddr vl, wide_shared *s)
+{
+    const int wg = wide_group();
+    float d[32];
+    #pragma unroll
+    for (int i = 0; i < 32; i++)
+        d[i] = 0.0f;
+    #pragma unroll 1
+    for (int tile = k + 1 + ((k + 1 + wg) & 1); tile < ${NT}; tile += 2) {
+        const saddr at = v + (tile - k) * 8192, atl = vl + (tile - k) * 8192;
+        u32 a[4][4], al[4][4];
+        #pragma unroll
+        for (int step = 0; step < 4; step++)
+            wide_fetch(at, atl, step, a[step], al[step]);
+        wgmma_hold(d);
+        wgmma_fence();
+        #pragma unroll
+        for (int step = 0; step < 4; step++)
+            wide_product<true, true>(d, a[step], al[step], at + step * 2048, atl + step * 2048);
+        wgmma_commit();
+        wgmma_wait<0>(d);
+    }
+    #pragma unroll
+    for (int i = 0; i < 32; i++)
+        d[i] = times(make_power_of_two(s->shift[wide_row(i >> 2) + (i & 1)] + s->shift[wide_column(i >> 1 & 1)]), d[i]);
+    wide_sum(d, 1.0f, s->exchange, s->gram);
+}
+
+// V2^T = M^T P2^T into c, zero elsewhere.
+QRS_DEV void wide_below(wide_tile &c, int k, saddr v, saddr vl, const wide_shared *s)
+{
+    const int wg = wide_group();
+    int shift[2]; // of M's columns, once its rows have taken P2's
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float most = 0.0f;
+        #pragma unroll 4
+        for (int i = (int)lane() & 3; i < 64; i += 4)
+            most = fmaxf(most, fabsf(wide_power(s->shift[i]) * s->gram[i * 68 + wide_column(h)]));
+        most = fmaxf(most, shfl_xor(most, 1));
+        most = fmaxf(most, shfl_xor(most, 2));
+        shift[h] = wide_shift(most);
+    }
+    u32 a[4][4], al[4][4];
+    #pragma unroll
+    for (int step = 0; step < 4; step++)
+        #pragma unroll
+        for (int x = 0; x < 4; x++) {
+            const int i = 16 * step + 8 * (x >> 1) + ((int)lane() & 3) * 2;
+            const float *m = s->gram + i * 68 + wide_column(x & 1), f = wide_power(-shift[x & 1]);
+            wide_split(wide_power(s->shift[i]) * m[0] * f, wide_power(s->shift[i + 1]) * m[68] * f, a[step][x], al[step][x]);
+        }
+    #pragma unroll
+    for (int j = 0; j < ${J}; j++) {
+        const int tile = 2 * j + wg;
+        #pragma unroll
+        for (int i = 0; i < 32; i++)
+            c[j][i] = 0.0f;
+        if (tile > k && tile < ${NT}) {
+            wgmma_fence();
+            #pragma unroll
+            for (int step = 0; step < 4; step++)
+                wide_product<true, false>(c[j], a[step], al[step], v + (tile - k) * 8192 + step * 32, vl + (tile - k) * 8192 + step * 32);
+            wgmma_commit();
+        }
+    }
+    #pragma unroll
+    for (int j = 0; j < ${J}; j++) {
+        wgmma_wait<0>(c[j]);
+        #pragma unroll
+        for (int i = 0; i < 32; i++)
+            c[j][i] *= wide_power(shift[i >> 1 & 1]);
+    }
+}
+
+// True when V (c below the top block, s->rv in it) and tau agree; tau then becomes 2 / (v'v) of the v that is stored. Synchronises.
+QRS_DEV bool wide_agrees(const wide_tile &c, int k, wide_shared *s, float *tau)
+{
+    const int wg = wide_group(), l = lane();
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float sum = 0.0f;
+        #pragma unroll
+        for (int j = 0; j < ${J}; j++)
+            #pragma unroll
+            for (int i = 0; i < 8; i++)
+                sum = fmaf(c[j][4 * i + 2 * h], c[j][4 * i + 2 * h], fmaf(c[j][4 * i + 2 * h + 1], c[j][4 * i + 2 * h + 1], sum));
+        sum += shfl_xor(sum, 1);
+        sum += shfl_xor(sum, 2);
+        if ((l & 3) == 0)
+            s->square[wg][wide_column(h)] = sum;
+    }
+    block_sync();
+    bool good = true;
+    float square[2], was[2];
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const int col = l + 32 * h;
+        square[h] = 1.0f + s->square[0][col] + s->square[1][col];
+        #pragma unroll 8
+        for (int i = 1; i < 64; i++) {
+            const float x = i > col ? s->rv[i * 68 + col] : 0.0f;
+            square[h] = fmaf(x, x, square[h]);
+        }
+        was[h] = tau[col];
+        good = good && (was[h] == 0.0f || fabsf(fmaf(0.5f * was[h], square[h], -1.0f)) <= ${LIMIT});
+    }
+    good = warp_all(good);
+    block_sync(); // everybody has read tau
+    if (good && warp() == 0) {
+        #pragma unroll
+        for (int h = 0; h < 2; h++)
+            tau[l + 32 * h] = was[h] == 0.0f ? 0.0f : div_rn(2.0f, square[h]);
+    }
+    return good;
+}
+
+// H of the panel from c and s->rv.
+QRS_DEV void wide_write(const wide_tile &c, int k, float *h, i64 ldh, const int *exponent, const wide_shared *s)
+{
+    const int wg = wide_group(), first = 64 * k;
+    for (int e = threadIdx.x; e < 4096; e += 256) {
+        const int i = e ${OUT == "col" and "& 63" or ">> 6"}, j = e ${OUT == "col" and ">> 6" or "& 63"}, row = first + i, col = first + j;
+        const float x = s->rv[i * 68 + j];
+        if (row < ${M} && col < ${N})
+            h[${OUT == "col" and "col * ldh + row" or "row * ldh + col"}] = i > j ? x : times(make_power_of_two(exponent[j] - QRS_LIFT), x);
+    }
+    float *at = h + ${OUT == "col" and "(i64)(first + wide_column(0)) * ldh + wg * 64 + wide_row(0)" or "(i64)(wg * 64 + wide_row(0)) * ldh + first + wide_column(0)"};
+    #pragma unroll
+    for (int j = 0; j < ${J}; j++)
+        if (2 * j + wg > k) {
+            #pragma unroll
+            for (int i = 0; i < 8; i++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    const int down = j * 128 + 8 * i + (e & 1), half = e >> 1;
+                    if (wg * 64 + wide_row(0) + down < ${M} && first + wide_column(half) < ${N})
+                        at[${OUT == "col" and "8 * half * ldh + down" or "down * ldh + 8 * half"}] = c[j][4 * i + e];
+                }
+        }
+}
+
+// fp16 V to the planes and V'V of it to s->gram, one product or three. Synchronises.
+template <bool LOW> QRS_DEV void wide_publish(const wide_tile &c, int k, u8 *v, u8 *vl, wide_shared *s)
+{
+    const int wg = wide_group();
+    const saddr sv = to_saddr(v), svl = to_saddr(vl);
+    for (int e = threadIdx.x; e < 2048; e += 256) {
+        const int i = e >> 5, j = (e & 31) * 2, at = wide_chunk(i, j >> 3) + (j & 7) * 2;
+        u32 hi, lo;
+        wide_split(i > j ? 0x1p6f * s->rv[i * 68 + j] : i == j ? 0x1p6f : 0.0f,
+                   i > j + 1 ? 0x1p6f * s->rv[i * 68 + j + 1] : i == j + 1 ? 0x1p6f : 0.0f, hi, lo);
+        *(u32 *)(v + at) = hi;
+        if (LOW)
+            *(u32 *)(vl + at) = lo;
+    }
+    #pragma unroll
+    for (int j = 0; j < ${J}; j++) {
+        const int tile = 2 * j + wg;
+        if (tile > k && tile < ${NT}) {
+            #pragma unroll
+            for (int step = 0; step < 4; step++) {
+                u32 a[4], al[4];
+                wide_operand(c[j], step, 0x1p6f, 0x1p6f, a, al);
+                stmatrix_x4_trans(sv + (tile - k) * 8192 + wide_place(step), a);
+                if (LOW)
+                    stmatrix_x4_trans(svl + (tile - k) * 8192 + wide_place(step), al);
+            }
+        }
+    }
+    fence_async_shared();
+    block_sync();
+    float d[32];
+    #pragma unroll
+    for (int i = 0; i < 32; i++)
+        d[i] = 0.0f;
+    #pragma unroll 1
+    for (int tile = k + ((k + wg) & 1); tile < ${NT}; tile += 2) {
+        const saddr at = sv + (tile - k) * 8192, atl = svl + (tile - k) * 8192;
+        u32 a[4][4], al[4][4];
+        #pragma unroll
+        for (int step = 0; step < 4; step++) {
+            if (LOW)
+                wide_fetch(at, atl, step, a[step], al[step]);
+            else
+                ldmatrix_x4_trans(a[step], at + wide_place(step));
+        }
+        wgmma_hold(d);
+        wgmma_fence();
+        #pragma unroll
+        for (int step = 0; step < 4; step++)
+            wide_product<LOW, true>(d, a[step], al[step], at + step * 2048, atl + step * 2048);
+        wgmma_commit();
+        wgmma_wait<0>(d);
+    }
+    wide_sum(d, 0x1p-12f, s->exchange, s->gram);
+}
+
+// fp16 T as a tile, swizzled like V's.
+QRS_DEV void wide_put_t(const float *t, u8 *to, u8 *low)
+{
+    for (int e = threadIdx.x; e < 2048; e += 256) {
+        const int i = e >> 5, j = (e & 31) * 2, at = wide_chunk(i, j >> 3) + (j & 7) * 2;
+        u32 hi, lo;
+        wide_split(t[i * 64 + j], t[i * 64 + j + 1], hi, lo);
+        *(u32 *)(to + at) = hi;
+        *(u32 *)(low + at) = lo;
+    }
+}
+
+// Factors panel k, held in c. v, vl: its fp16 V (trapezoid), both planes used on the way; t, tl: its fp16 T (the two adjoin: 16 KB that serve as
+// scratch before). later: some block comes after it, so V and T are wanted, with low planes if `low`. Writes the panel's H, tau to shared
+// memory. Returns false when it fell back. On return everything is visible to the block and to bulk copies.
+QRS_DEV bool wide_panel(wide_tile &c, int k, float *h, i64 ldh, const int *exponent, u8 *v, u8 *vl, u8 *t, u8 *tl, bool later, bool low,
+                        wide_shared *s, float *tau)
+{
+    const int wg = wide_group();
+    const saddr sv = to_saddr(v), svl = to_saddr(vl);
+    float *top = (float *)t;
+    wide_store(c, k, sv, svl, s, top);
+    wide_gram(k, sv, svl, s);
+    if (wg == 0) {
+        const bool good = gram_recursion(s->rv, s->gram, &s->recursion, s->gram, s->rv, tau, k == ${NT - 1});
+        if (threadIdx.x == 0)
+            s->verdict = good;
+    }
+    block_sync();
+    bool gram = s->verdict;
+    if (gram) {
+        wide_below(c, k, sv, svl, s);
+        gram = wide_agrees(c, k, s, tau);
+    }
+    if (!gram) {
+        wide_restore(c, k, sv, svl, s, top);
+        block_sync(); // the recursion's buffers are the rows'
+        wide_rows(c, k, ${K} - 64 * k < 64 ? ${K} - 64 * k : 64, s, tau);
+        #pragma unroll
+        for (int j = 0; j < ${J}; j++)
+            if (2 * j + wg == k) {
+                #pragma unroll
+                for (int i = 0; i < 32; i++)
+                    s->rv[(wide_row(i >> 2) + (i & 1)) * 68 + wide_column(i >> 1 & 1)] = c[j][i];
+            }
+    }
+    block_sync();
+    wide_write(c, k, h, ldh, exponent, s);
+    if (later) {
+        if (low)
+            wide_publish<true>(c, k, v, vl, s);
+        else
+            wide_publish<false>(c, k, v, vl, s);
+        wide_build_t(s->gram, tau, s->exchange, s->product);
+        wide_put_t(s->exchange, t, tl);
+        fence_async_shared();
+    }
+    block_sync();
+    return gram;
+}
