@@ -16,13 +16,11 @@ template <bool SPLIT> QRS_DEV void wide_issue(const wide_stage &s, int p, int sl
         return;
     const u32 bytes = (${NT} - p) * 8192;
     const saddr base = to_saddr(s.smem), bar = base + ${O_BAR} + 8 * slot;
-    mbar_expect(bar, low ? 2 * bytes + 16384 : bytes + 8192);
+    mbar_expect(bar, (low ? 2 * bytes : bytes) + 16384);
     bulk_load(base + ${O_V} + slot * ${NT * 8192}, s.v + wide_trapezoid(p), bytes, bar);
-    bulk_load(base + ${O_T} + slot * 8192, s.t + p * 16384, 8192, bar);
-    if (SPLIT && low) {
+    bulk_load(base + ${O_T} + slot * 16384, s.t + p * 16384, 16384, bar);
+    if (SPLIT && low)
         bulk_load(base + ${O_V + NT * 8192}, s.v + ${V_BYTES} + wide_trapezoid(p), bytes, bar);
-        bulk_load(base + ${O_T + 8192}, s.t + p * 16384 + 8192, 8192, bar);
-    }
 }
 
 QRS_DEV int wide_next(u32 zero, int p, int end)
@@ -43,7 +41,7 @@ template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int end, u32 zero, 
     while (p < end) {
         const int next = wide_next(zero, p + 1, end);
         const bool low = SPLIT && (lows >> p & 1);
-        const saddr v = base + ${O_V} + slot * ${NT * 8192}, vl = base + ${O_V + NT * 8192}, t = base + ${O_T} + slot * 8192, tl = base + ${O_T + 8192};
+        const saddr v = base + ${O_V} + slot * ${NT * 8192}, vl = base + ${O_V + NT * 8192}, t = base + ${O_T} + slot * 16384;
         float *x = (float *)(s.smem + ${O_X} + slot * 32768);
         mbar_wait(base + ${O_BAR} + 8 * slot, s.phases >> slot & 1);
         s.phases ^= 1u << slot;
@@ -55,9 +53,9 @@ template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int end, u32 zero, 
         if (!SPLIT && next < end)
             wide_issue<false>(s, next, slot ^ 1, false);
         if (low)
-            wide_scatter<SPLIT>(c, p, v, vl, x, t, tl);
+            wide_scatter<SPLIT>(c, p, v, vl, x, t);
         else
-            wide_scatter<false>(c, p, v, vl, x, t, tl);
+            wide_scatter<false>(c, p, v, vl, x, t);
         if (SPLIT) {
             block_sync();
             if (next < end)

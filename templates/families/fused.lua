@@ -28,7 +28,7 @@ local function wide_layout(shape, device, p)
   v.O_V = 0
   v.O_X = 2 * nt * 8192
   v.O_T = v.O_X + 65536
-  v.O_TAU = v.O_T + 16384
+  v.O_TAU = v.O_T + (v.PRODUCTS == 3 and 16384 or 32768)
   v.O_MAX = v.O_TAU + 256
   v.O_EXP = v.O_MAX + 1536
   v.O_FLAG = v.O_EXP + 256
