@@ -20,6 +20,7 @@ typedef struct values {
     cli_force force;
     const char *device, *precision, *json, *versus, *baseline;
     double max_seconds;
+    bool lineinfo;
 } values;
 
 typedef struct bench {
@@ -244,7 +245,7 @@ static qg_status name_rivals(bench *b, qg_error *err) {
 /* All that the user may have got wrong is looked at before a device is touched. */
 static qg_status prepare(bench *b, qg_error *err) {
     const values *v = b->v;
-    cli_device_options device = {.choice = v->device, .gpu_only = true};
+    cli_device_options device = {.choice = v->device, .gpu_only = true, .lineinfo = v->lineinfo};
     b->quiet = v->json && !strcmp(v->json, "-");
     qg_status status = v->versus ? cli_earlier_read(v->versus, &b->earlier, err) : QG_OK;
     if (status == QG_OK) status = name_rivals(b, err);
@@ -341,6 +342,8 @@ static const cli_option options[] = {
      "compare with an earlier --json FILE: above 1 is faster than then", 0, 0},
     {"baseline", 0, CLI_TEXT, offsetof(values, baseline), "A,B",
      "cusolver, cublas: time these on the same inputs in the same run", 0, 0},
+    {"lineinfo", 0, CLI_FLAG, offsetof(values, lineinfo), NULL,
+     "keep template lines in the kernels, for profilers", 0, 0},
     CLI_FORCE_OPTIONS(values, force),
     CLI_SOURCE_OPTION(values, source),
     {0}};

@@ -3,7 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { SAMPLES_MAX = 4096, SAMPLES_MIN = 5, ARRAYS_MAX = 50 };
+enum { SAMPLES_MAX = 4096, SAMPLES_MIN = 10, ARRAYS_MAX = 50 };
+static const double warm_seconds = 0.1; /* a device that idled needs so long to reach its clocks */
 static const double error_wanted = 1e-3;
 static const int64_t array_bytes = INT64_C(256) << 20;
 
@@ -72,11 +73,21 @@ static bool enough(const cli_timer *t, const double *samples, int count, double 
     return count >= SAMPLES_MIN && standard_error(samples, count, mean_of(samples, count)) < error_wanted;
 }
 
+static qg_status warm_up(cli_timer *t, const cli_timed *timed, qg_error *err) {
+    double begun = cli_clock(), us = 0;
+    double limit = t->max_seconds / 5 < warm_seconds ? t->max_seconds / 5 : warm_seconds;
+    qg_status status = QG_OK;
+    do {
+        status = one_pass(t, timed, 0, &us, err);
+    } while (status == QG_OK && cli_clock() - begun < limit);
+    return status;
+}
+
 qg_status cli_time(cli_timer *t, const cli_timed *timed, cli_timing *out, qg_error *err) {
     double *samples = malloc(SAMPLES_MAX * sizeof *samples), us = 0;
     int count = 0;
     if (!samples) return qg_fail(err, QG_NO_MEMORY, "timing", "no memory for samples", "");
-    qg_status status = one_pass(t, timed, 0, &us, err);
+    qg_status status = warm_up(t, timed, err);
     for (double begun = cli_clock(); status == QG_OK && !enough(t, samples, count, begun);) {
         status = one_pass(t, timed, count + 1, &us, err);
         samples[count++] = us / timed->calls;

@@ -30,7 +30,7 @@ typedef struct cli_timed {
 qg_status cli_timer_open(cli_device *device, double max_seconds, cli_timer *out, qg_error *err);
 void cli_timer_close(cli_timer *t);
 
-/* One pass to warm up, then the timed ones. */
+/* Passes to warm up (at least one), then the timed ones. */
 qg_status cli_time(cli_timer *t, const cli_timed *timed, cli_timing *out, qg_error *err);
 
 /* How many arrays of so many bytes fit 256 MiB: 1 .. 50. */
