@@ -1,6 +1,6 @@
 /* Strict readers of configs (shape sets) and suites (cases to check and bench).
- * Unknown keys, wrong types, out-of-range values and duplicate shapes are refused with file, line or JSON path, what
- * was found and what is allowed. configs/README.md explains every key. */
+ * Unknown keys, wrong types, out-of-range values and duplicate shapes are refused with file, line or JSON
+ * path, what was found and what is allowed. configs/README.md explains every key. */
 #ifndef QG_CONFIG_H
 #define QG_CONFIG_H
 
@@ -8,8 +8,8 @@
 
 typedef struct qg_config_entry {
     qg_shape shape;
-    char *family;   /* NULL: choose */
-    json_t *params; /* NULL: defaults */
+    char *family;    /* NULL: choose */
+    json_t *params;  /* NULL: defaults */
     char where[128]; /* "$.shapes[3]" */
 } qg_config_entry;
 
@@ -44,11 +44,13 @@ typedef struct qg_suite {
 } qg_suite;
 
 qg_status qg_suite_read(const char *path, qg_suite **out, qg_error *err);
-qg_status qg_suite_from_shape(const char *text, qg_suite **out, qg_error *err); /* one dense test, one benchmark */
+qg_status qg_suite_from_shape(const char *text, qg_suite **out,
+                              qg_error *err); /* one dense test, one benchmark */
 void qg_suite_free(qg_suite *s);
 
-/* Renders every entry into dir: NAME.cu, NAME.json (program) and manifest.json, through a temporary sibling folder and one
- * rename; a failure leaves dir as it was. */
-qg_status qg_generate(const qg_library *lib, const qg_config *config, const qg_device *dev, const char *dir, qg_error *err);
+/* Renders every entry into dir: NAME.cu, NAME.json (program) and manifest.json, through a temporary sibling
+ * folder and one rename; a failure leaves dir as it was. */
+qg_status qg_generate(const qg_library *lib, const qg_config *config, const qg_device *dev, const char *dir,
+                      qg_error *err);
 
 #endif

@@ -14,17 +14,17 @@ typedef enum qg_status {
 
 typedef struct qg_error {
     qg_status status;
-    char what[512];  /* what failed and where: "configs/a.json: $.shapes[3].m" */
-    char why[3072];  /* what was found */
-    char fix[512];   /* what is allowed or what to do; may be empty */
+    char what[512]; /* what failed and where: "configs/a.json: $.shapes[3].m" */
+    char why[3072]; /* what was found */
+    char fix[512];  /* what is allowed or what to do; may be empty */
 } qg_error;
 
-/* Fills *err (which may be NULL) and returns status, so that `return qg_fail(...)` reads well. The three texts
- * are already formatted; use the macros' snprintf variants below for formatted ones. */
+/* Fills *err (which may be NULL) and returns status, so that `return qg_fail(...)` reads well. The three
+ * texts are already formatted; use the macros' snprintf variants below for formatted ones. */
 qg_status qg_fail(qg_error *err, qg_status status, const char *what, const char *why, const char *fix);
 
 /* As qg_fail; `why_format` is printf-like. */
-qg_status qg_failf(qg_error *err, qg_status status, const char *what, const char *fix, const char *why_format, ...)
-    __attribute__((format(printf, 5, 6)));
+qg_status qg_failf(qg_error *err, qg_status status, const char *what, const char *fix, const char *why_format,
+                   ...) __attribute__((format(printf, 5, 6)));
 
 #endif

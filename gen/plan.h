@@ -1,8 +1,9 @@
 /* From a shape to rendered source and a launch program: the heart of gen/.
  *
- * A library holds the templates (embedded, or the folder QRSMITH_TEMPLATES points at) and the tuned table. Making a
- * plan picks the family and parameters (the request's, else the tuned table's, else the nearest tuned shape's, else the
- * family's default) and says which it was (the grade). A library is immutable once opened and safe to share between threads. */
+ * A library holds the templates (embedded, or the folder QRSMITH_TEMPLATES points at) and the tuned table.
+ * Making a plan picks the family and parameters (the request's, else the tuned table's, else the nearest
+ * tuned shape's, else the family's default) and says which it was (the grade). A library is immutable once
+ * opened and safe to share between threads. */
 #ifndef QG_PLAN_H
 #define QG_PLAN_H
 
@@ -14,7 +15,8 @@ typedef struct qg_library qg_library;
 
 typedef struct qg_library_options {
     const char *templates; /* folder; NULL: QRSMITH_TEMPLATES, else embedded */
-    const char *tuned;     /* file; NULL: QRSMITH_TUNED, else user's config folder, else embedded configs/tuned/ */
+    const char
+        *tuned; /* file; NULL: QRSMITH_TUNED, else user's config folder, else embedded configs/tuned/ */
     const char *extra_families; /* folder of more family files (tests); NULL: none */
 } qg_library_options;
 
@@ -41,7 +43,7 @@ typedef struct qg_plan {
     qg_shape shape;
     qg_device device;
     qg_grade grade;
-    char *name;     /* file-name-safe and unique per rendered content: shape name + family + hash of params */
+    char *name; /* file-name-safe and unique per rendered content: shape name + family + hash of params */
     char *family;
     json_t *params;    /* every parameter with its value */
     json_t *resources; /* what the family's formulas say: {"smem":..,"threads":..,...} */
@@ -53,8 +55,8 @@ typedef struct qg_plan {
 } qg_plan;
 
 /* Refuses with the family's own reason when the forced family or parameters are not legal. */
-qg_status qg_plan_make(const qg_library *lib, const qg_shape *shape, const qg_device *dev, const qg_request *request,
-                       qg_plan **out, qg_error *err);
+qg_status qg_plan_make(const qg_library *lib, const qg_shape *shape, const qg_device *dev,
+                       const qg_request *request, qg_plan **out, qg_error *err);
 void qg_plan_free(qg_plan *plan);
 
 #endif

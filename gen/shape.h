@@ -28,12 +28,12 @@ const char *qg_operation_name(qg_operation o);       /* "geqrf" | "verify" */
 bool qg_layout_parse(const char *s, qg_layout *out); /* false: not a layout */
 bool qg_precision_parse(const char *s, qg_precision *out);
 
-/* "640x512x512:fp16" (batch x m x n : precision; precision optional, default fp32, layouts row). Sets *batch and
- * shape->max_batch to the batch. */
+/* "640x512x512:fp16" (batch x m x n : precision; precision optional, default fp32, layouts row). Sets *batch
+ * and shape->max_batch to the batch. */
 qg_status qg_shape_parse(const char *text, qg_shape *shape, int64_t *batch, qg_error *err);
 
-/* A file-name-safe name, equal for equal baked-in facts: "geqrf_512x512_row_row_fp16" (+ "_b640"/"_inv" only where
- * the caller adds a family and parameter hash). Returns out. */
+/* A file-name-safe name, equal for equal baked-in facts: "geqrf_512x512_row_row_fp16" (+ "_b640"/"_inv" only
+ * where the caller adds a family and parameter hash). Returns out. */
 char *qg_shape_name(const qg_shape *shape, char *out, size_t size);
 
 #endif
