@@ -20,10 +20,14 @@
 #define QHX_ASAN 0
 #endif
 
+#ifndef QHX_OWN_SWITCH /* 0 on the command line tries the other way */
 #if (defined(__x86_64__) && !defined(__ILP32__)) || (defined(__aarch64__) && defined(__ELF__))
 #define QHX_OWN_SWITCH 1
 #else
 #define QHX_OWN_SWITCH 0
+#endif
+#endif
+#if !QHX_OWN_SWITCH
 #include <ucontext.h>
 #endif
 

@@ -89,18 +89,15 @@ static bool agree(qt_agreement agreement, float x, float y) {
     return false;
 }
 
-bool qt_primitive_agree(const float *a, const float *b, bool sm90, char *out, size_t size) {
-    for (const qt_primitive *p = qt_primitives; p->rows; p++)
-        for (int i = p->row * QT_PRIMITIVE_COLUMNS;
-             (sm90 || !p->sm90) && i < (p->row + p->rows) * QT_PRIMITIVE_COLUMNS; i++)
-            if (!agree(p->agreement, a[i], b[i])) {
-                uint32_t x, y;
-                memcpy(&x, &a[i], sizeof x);
-                memcpy(&y, &b[i], sizeof y);
-                snprintf(out, size, "%s: row %d, thread %d: %.9g (%08x) and %.9g (%08x)", p->name,
-                         i / QT_PRIMITIVE_COLUMNS, i % QT_PRIMITIVE_COLUMNS, (double)a[i], x, (double)b[i],
-                         y);
-                return false;
-            }
+bool qt_primitive_agree_on(const qt_primitive *p, const float *a, const float *b, char *out, size_t size) {
+    for (int i = p->row * QT_PRIMITIVE_COLUMNS; i < (p->row + p->rows) * QT_PRIMITIVE_COLUMNS; i++)
+        if (!agree(p->agreement, a[i], b[i])) {
+            uint32_t x, y;
+            memcpy(&x, &a[i], sizeof x);
+            memcpy(&y, &b[i], sizeof y);
+            snprintf(out, size, "%s: row %d, thread %d: %.9g (%08x) and %.9g (%08x)", p->name,
+                     i / QT_PRIMITIVE_COLUMNS, i % QT_PRIMITIVE_COLUMNS, (double)a[i], x, (double)b[i], y);
+            return false;
+        }
     return true;
 }

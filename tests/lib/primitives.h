@@ -30,7 +30,7 @@ extern const qt_primitive qt_primitives[]; /* ends with rows == 0 */
 /* The input: normal-like numbers, the same on every machine. */
 void qt_primitive_fill(float a[QT_PRIMITIVE_SIZE]);
 
-/* The first disagreement as text in `out`; true when there is none. */
-bool qt_primitive_agree(const float *a, const float *b, bool sm90, char *out, size_t size);
+/* The first disagreement on one primitive as text in `out`; true when there is none. */
+bool qt_primitive_agree_on(const qt_primitive *p, const float *a, const float *b, char *out, size_t size);
 
 #endif

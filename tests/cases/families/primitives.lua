@@ -102,7 +102,7 @@ QRS_KERNEL(scalars, 256, 1)(const float *A, float *H) {
     h[6 * 256] = rcp_approx(y);
     h[7 * 256] = fmaf(y, A[512 + t], A[768 + t]);
     h[8 * 256] = bits(is_finite(x));
-    h[9 * 256] = bits(pow2_exponent(x));
+    h[9 * 256] = bits(pow2_exponent(x) + 1000);
     h[10 * 256] = scale_pow2(x, (t & 63) * 5 - 160);
     h[11 * 256] = bits(static_cast<u32>(f16_bits(x)));
     h[12 * 256] = f16_value(static_cast<u16>(as_u32(y) >> 8));
@@ -160,7 +160,7 @@ QRS_KERNEL(warps, 256, 1)(const float *A, float *H) {
     warp_sync();
     h[2048] = warp_sum(x);
     h[2304] = warp_max(x);
-    h[2560] = bits(redux_or(1u << (t * 5 & 31)));
+    h[2560] = bits(redux_or(1u << (t * 5 & 15)));
 }
 QRS_ENTRY(warps)
 
@@ -266,7 +266,7 @@ QRS_KERNEL(flags, 256, 1)(const float *A, float *H, i32 *flag) {
         came = came && ld_acquire(flag + b) >= (b > 0 ? 1 : 0);
     }
     block_sync();
-    *h = b > 0 ? load_cg(h - 256) * 0.5f + A[b * 256 + t] : A[t];
+    *h = b > 0 ? fmaf(load_cg(h - 256), 0.5f, A[b * 256 + t]) : A[t];
     fence_gpu();
     block_sync();
     if (t == 0) {
@@ -295,7 +295,7 @@ QRS_KERNEL(tickets, 256, 1)(const float *A, float *H, i32 *flag) {
     block_sync();
     const i32 b = lds<i32>(s);
     float *h = H + (65 + b) * 256 + t;
-    *h = b > 0 ? load_cg(h - 256) * 0.5f + A[b * 256 + t] : A[t];
+    *h = b > 0 ? fmaf(load_cg(h - 256), 0.5f, A[b * 256 + t]) : A[t];
     fence_gpu();
     block_sync();
     if (t == 0)
@@ -383,7 +383,7 @@ QRS_KERNEL(clusters, 256, 1)(const float *A, float *H) {
     cluster_wait();
     mbar_wait(bar + 8, 0);
     const float w = lds<float>(s + 8192 + (255 - t) * 4) + lds_remote<float>(cluster_map(s + 8192 + t * 4, (r + 2) % n));
-    H[(84 + r) * 256 + t] = w + v.z * v.w;
+    H[(84 + r) * 256 + t] = add_rn(w, mul_rn(v.z, v.w));
     cluster_sync();
 }
 QRS_ENTRY(clusters)
