@@ -128,7 +128,7 @@ QRS_KERNEL(memory, 256, 1)(const float *A, float *H) {
     sts(s + 8192 + t * 8, f32x2{A[t], -A[t]});
     sts(s + 16384 + t * 2, static_cast<u16>(t * 3));
     sts(s + 20480 + t * 8, static_cast<double>(A[t]) * 3.0);
-    sts(s + 24576 + t * 4, static_cast<u32>(t) * 0x01010101u);
+    sts(s + 24576 + t * 4, static_cast<u32>(t) * 0x01010100u);
     block_sync();
     const int u = 255 - t;
     h[0] = lds<float>(s + u * 16 + 8) + lds<f32x4>(s + u * 16).w;
