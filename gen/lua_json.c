@@ -58,7 +58,7 @@ static json_t *convert(lua_State *L, int index, int depth, const char **why) {
         return s;
     }
     case LUA_TNUMBER: {
-        lua_Integer i;
+        lua_Integer i = 0;
         lua_Number x = lua_tonumber(L, index);
         if (lua_isinteger(L, index) || (x == floor(x) && lua_numbertointeger(x, &i)))
             return json_integer(lua_isinteger(L, index) ? lua_tointeger(L, index) : i);

@@ -156,7 +156,7 @@ const json_t *qg_tuned_find(const qg_library *lib, const qg_shape *shape, const 
         double least = INFINITY;
         size_t least_index = 0;
         for (size_t k = 0; k < json_array_size(lib->tuned); k++) {
-            bool is_exact;
+            bool is_exact = false;
             double x = distance(json_array_get(lib->tuned, k), shape, dev, &is_exact);
             bool after = x > last || (x == last && k > last_index);
             if (after && x < least) {
