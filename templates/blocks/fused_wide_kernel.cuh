@@ -40,7 +40,7 @@ template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int end, u32 zero, 
     #pragma unroll 1
     while (p < end) {
         const int next = wide_next(zero, p + 1, end);
-        const bool low = SPLIT && (lows >> p & 1);
+        const bool low = ${SELECT and "SPLIT && shfl((int)(lows >> p & 1), 0)" or "SPLIT"};
         const saddr v = base + ${O_V} + slot * ${NT * 8192}, vl = base + ${O_V + NT * 8192}, t = base + ${O_T} + slot * 16384;
         float *x = (float *)(s.smem + ${O_X} + slot * 32768);
         mbar_wait(base + ${O_BAR} + 8 * slot, s.phases >> slot & 1);
@@ -139,7 +139,9 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         for (int k = 0; k < ${NP}; k++) {
             wide_tile c;
             const int first = 64 * k, done = k < ${KP} ? k : ${KP};
-            const int found = wide_load(c, ab, lda, first, stats, bad, exponent);
+            // From here on every branch around products hangs on values that went through a shuffle: the compiler must see
+            // that they are uniform, or it serialises the products.
+            const int found = shfl(wide_load(c, ab, lda, first, stats, bad, exponent), 0);
             if (k + 1 < ${NP})
                 wide_prefetch(ab, lda, first + 64);
             else if (b + gridDim.x < batch)

@@ -19,52 +19,58 @@ struct wide_shared {
     };
 };
 
+// By bits: from a conditional between array elements the compiler makes a choice of addresses, and puts the array into memory.
+QRS_DEV float wide_pick(bool first, float a, float b)
+{
+    const u32 mask = first ? ~0u : 0u;
+    return as_f32((as_u32(a) & mask) | (as_u32(b) & ~mask));
+}
+
 // Panel columns one after another on the fragments themselves: two barriers a column, nothing clever. c: V below the diagonal, R on and above it.
 // Needs s->rows only. steps: columns that have a reflector. tau: shared, 64.
 QRS_DEV void wide_rows(wide_tile &c, int k, int steps, wide_shared *s, float *tau)
 {
+    // The tiles' loops are the generator's: the compiler gives up unrolling them, and c would go to memory.
     const int wg = wide_group(), w = (int)warp() & 3, l = lane();
     #pragma unroll 1
     for (int step = 0; step < steps; step++) {
         const int b = step & 1, row = 64 * k + step;
         float *x = s->rows.x[b], *pivot = s->rows.pivot[b];
-        const bool owner = w == step >> 4 && l >> 2 == (step & 7), high = step & 8;
+        const bool owner = w == step >> 4 && l >> 2 == (step & 7), high = (step & 8) != 0;
         power_of_two grow = {1.0f, 1.0f};
         bool zero = false;
         float squares, dot[2];
         #pragma unroll 1
         for (bool again = false;; again = true) {
+% for j = 0, J - 1 do
             #pragma unroll
-            for (int j = 0; j < ${J}; j++)
-                #pragma unroll
-                for (int i = 0; i < 8; i++) {
-                    const int r = (2 * j + wg) * 64 + wide_row(i);
-                    if (owner && r < ${NT * 64})
-                        *(f32x2 *)(x + r) = {high ? c[j][4 * i + 2] : c[j][4 * i], high ? c[j][4 * i + 3] : c[j][4 * i + 1]};
-                    #pragma unroll
-                    for (int e = 0; e < 2; e++)
-                        if (r + e == row) {
-                            pivot[wide_column(0)] = c[j][4 * i + e];
-                            pivot[wide_column(1)] = c[j][4 * i + 2 + e];
-                        }
+            for (int i = 0; i < 8; i++) {
+                const int r = (${2 * j} + wg) * 64 + wide_row(i);
+                if (owner && r < ${NT * 64})
+                    *(f32x2 *)(x + r) = {wide_pick(high, c[${j}][4 * i + 2], c[${j}][4 * i]), wide_pick(high, c[${j}][4 * i + 3], c[${j}][4 * i + 1])};
+                if (r == (row & ~1)) {
+                    pivot[wide_column(0)] = wide_pick(row & 1, c[${j}][4 * i + 1], c[${j}][4 * i]);
+                    pivot[wide_column(1)] = wide_pick(row & 1, c[${j}][4 * i + 3], c[${j}][4 * i + 2]);
                 }
+            }
+% end
             block_sync();
             float most = 0.0f;
             dot[0] = dot[1] = 0.0f;
+% for j = 0, J - 1 do
             #pragma unroll
-            for (int j = 0; j < ${J}; j++)
+            for (int i = 0; i < 8; i++) {
+                const int r = (${2 * j} + wg) * 64 + wide_row(i);
+                if (r >= ${NT * 64})
+                    continue;
+                const f32x2 v = *(const f32x2 *)(x + r);
+                const float v0 = r > row ? v.x : 0.0f, v1 = r + 1 > row ? v.y : 0.0f;
+                most = fmaxf(most, fmaxf(fabsf(v0), fabsf(v1)));
                 #pragma unroll
-                for (int i = 0; i < 8; i++) {
-                    const int r = (2 * j + wg) * 64 + wide_row(i);
-                    if (r >= ${NT * 64})
-                        continue;
-                    const f32x2 v = *(const f32x2 *)(x + r);
-                    const float v0 = r > row ? v.x : 0.0f, v1 = r + 1 > row ? v.y : 0.0f;
-                    most = fmaxf(most, fmaxf(fabsf(v0), fabsf(v1)));
-                    #pragma unroll
-                    for (int h = 0; h < 2; h++)
-                        dot[h] = fmaf(v1, c[j][4 * i + 2 * h + 1], fmaf(v0, c[j][4 * i + 2 * h], dot[h]));
-                }
+                for (int h = 0; h < 2; h++)
+                    dot[h] = fmaf(v1, c[${j}][4 * i + 2 * h + 1], fmaf(v0, c[${j}][4 * i + 2 * h], dot[h]));
+            }
+% end
             #pragma unroll
             for (int h = 0; h < 2; h++) {
                 dot[h] += shfl_xor(dot[h], 1);
@@ -95,12 +101,16 @@ QRS_DEV void wide_rows(wide_tile &c, int k, int steps, wide_shared *s, float *ta
             const int ex = pow2_exponent(fmaxf(most, alpha));
             const power_of_two shrink = make_power_of_two(-ex);
             grow = make_power_of_two(ex);
+% for j = 0, J - 1 do
             #pragma unroll
-            for (int j = 0; j < ${J}; j++)
-                #pragma unroll
-                for (int i = 0; i < 32; i++)
-                    if (owner && (i >> 1 & 1) == (high ? 1 : 0) && (2 * j + wg) * 64 + wide_row(i >> 2) + (i & 1) >= row)
-                        c[j][i] = times(shrink, c[j][i]);
+            for (int i = 0; i < 32; i++)
+            {
+                const int at = (${2 * j} + wg) * 64 + wide_row(i >> 2) + (i & 1);
+                const bool mine = owner & (at >= row) & ((i >> 1 & 1) == (int)high);
+                c[${j}][i] *= mine ? shrink.first : 1.0f; // one factor after the other: times() without a branch
+                c[${j}][i] *= mine ? shrink.second : 1.0f;
+            }
+% end
         }
         const float alpha = pivot[step];
         const reflector r = zero ? no_reflector(alpha) : make_reflector(alpha, squares);
@@ -108,21 +118,21 @@ QRS_DEV void wide_rows(wide_tile &c, int k, int steps, wide_shared *s, float *ta
         for (int h = 0; h < 2; h++) {
             const int col = wide_column(h);
             const float g = r.step * fmaf(r.rho, dot[h], pivot[col]);
+% for j = 0, J - 1 do
             #pragma unroll
-            for (int j = 0; j < ${J}; j++)
+            for (int i = 0; i < 8; i++)
                 #pragma unroll
-                for (int i = 0; i < 8; i++)
-                    #pragma unroll
-                    for (int e = 0; e < 2; e++) {
-                        const int at = (2 * j + wg) * 64 + wide_row(i) + e;
-                        float &y = c[j][4 * i + 2 * h + e];
-                        if (at >= row && at < ${NT * 64}) {
-                            if (col > step)
-                                y = fmaf(-g, at == row ? r.gap : x[at], y);
-                            else if (col == step)
-                                y = at == row ? times(grow, r.beta) : y * r.rho;
-                        }
+                for (int e = 0; e < 2; e++) {
+                    const int at = (${2 * j} + wg) * 64 + wide_row(i) + e;
+                    float &y = c[${j}][4 * i + 2 * h + e];
+                    if (at >= row && at < ${NT * 64}) {
+                        if (col > step)
+                            y = fmaf(-g, at == row ? r.gap : x[at], y);
+                        else if (col == step)
+                            y = at == row ? times(grow, r.beta) : y * r.rho;
                     }
+                }
+% end
         }
         if (threadIdx.x == 0)
             tau[step] = r.tau;
@@ -353,10 +363,14 @@ QRS_DEV void wide_below(wide_tile &c, int k, saddr v, saddr vl, const wide_share
         }
     #pragma unroll
     for (int j = 0; j < ${J}; j++) {
-        const int tile = 2 * j + wg;
         #pragma unroll
         for (int i = 0; i < 32; i++)
             c[j][i] = 0.0f;
+        wgmma_hold(c[j]);
+    }
+    #pragma unroll
+    for (int j = 0; j < ${J}; j++) {
+        const int tile = 2 * j + wg;
         if (tile > k && tile < ${NT}) {
             wgmma_fence();
             #pragma unroll
@@ -526,10 +540,10 @@ QRS_DEV bool wide_panel(wide_tile &c, int k, float *h, i64 ldh, const int *expon
             s->verdict = good;
     }
     block_sync();
-    bool gram = s->verdict;
+    bool gram = shfl(s->verdict, 0);
     if (gram) {
         wide_below(c, k, sv, svl, s);
-        gram = wide_agrees(c, k, s, tau);
+        gram = shfl((int)wide_agrees(c, k, s, tau), 0);
     }
     if (!gram) {
         wide_restore(c, k, sv, svl, s, top);
