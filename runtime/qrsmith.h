@@ -143,7 +143,8 @@ typedef struct qrs_plan_options {
     size_t struct_size; /* sizeof(qrs_plan_options) */
     uint32_t flags;     /* QRS_DEFER */
     const char *family; /* NULL: choose */
-    const char *params; /* JSON object of forced parameters, may be partial: "{\"panel\": 16}"; NULL: none */
+    const char *params; /* JSON object of forced parameters, may be partial: "{\"panel\": 16}"; wants a
+                         * family; NULL: none */
 } qrs_plan_options;
 
 /* `options` NULL: all defaults. Safe while a stream is being captured, which it leaves alone. */

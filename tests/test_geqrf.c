@@ -163,7 +163,7 @@ static void in_place_needs_equal_layout_leading_dimension_and_stride(void **stat
     for (int layout = QRS_ROW; layout <= QRS_COL; layout++) {
         qrs_plan *plan = plan_of(8, 8, (qrs_layout)layout, (qrs_layout)layout);
         args a = usual;
-        a.lda = a.ldh = 9, a.stride_a = a.stride_h = 80, a.H = a.A;
+        a.stride_tau = 8, a.lda = a.ldh = 9, a.stride_a = a.stride_h = 80, a.H = a.A;
         const row rows[] = {
             {"in place", a, QRS_OK},
             {"other stride", ({
