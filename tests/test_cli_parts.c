@@ -70,7 +70,7 @@ static void a_failed_publication_is_undone(void **state) {
     for (int i = 0; i < 3; i++)
         fputs("new", f[i]);
     assert_int_equal(mkdir(blocked, 0777), 0);
-    assert_int_equal(cli_outputs_commit(&set, &err), QG_ENVIRONMENT);
+    assert_int_equal(cli_outputs_commit(&set, &err), QG_BAD_INPUT);
     assert_string_equal(err.what, blocked);
     assert_text(old, "as it was");
     assert_false(qt_exists(fresh));

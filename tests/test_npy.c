@@ -217,7 +217,7 @@ static void refuses_what_is_no_file(void **state) {
     qg_error err = {0};
     npy_array a;
     char *missing = qt_format("%s/missing.npy", folder), *fifo = qt_format("%s/fifo", folder);
-    assert_int_equal(npy_read(missing, &a, &err), QG_ENVIRONMENT);
+    assert_int_equal(npy_read(missing, &a, &err), QG_BAD_INPUT);
     qt_assert_contains(err.why, "No such file");
     assert_int_equal(npy_read(folder, &a, &err), QG_BAD_INPUT);
     qt_assert_contains(err.why, "not a regular file");

@@ -85,7 +85,8 @@ static qg_status note_trouble(const cli_case *c, bool forced, tally *t, const qg
         json_object_set_new(o, "error", json_sprintf("%s: %s", err->what, err->why));
         json_array_append_new(t->cases, o);
     } else {
-        printf("%s  %-34s  %s\n", refused ? "none" : "FAIL", cli_case_name(c, name, sizeof name), err->why);
+        printf("%s  %-34s  ", refused ? "none" : "FAIL", cli_case_name(c, name, sizeof name));
+        cli_print_error(err, stdout);
         fflush(stdout);
     }
     return QG_OK;

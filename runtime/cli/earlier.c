@@ -11,7 +11,7 @@ qg_status cli_earlier_read(const char *path, json_t **out, qg_error *err) {
     json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &trouble);
     *out = NULL;
     if (!root && json_error_code(&trouble) == json_error_cannot_open_file)
-        return qg_fail(err, QG_ENVIRONMENT, path, trouble.text, fix);
+        return qg_fail(err, QG_BAD_INPUT, path, trouble.text, fix);
     if (!root) return qg_failf(err, QG_BAD_INPUT, path, fix, "line %d: %s", trouble.line, trouble.text);
     const char *format = json_string_value(json_object_get(root, "format"));
     json_t *results = json_object_get(root, "results");

@@ -191,7 +191,7 @@ static qg_status check_size(const char *path, const header *h, int64_t held, int
 static qg_status open_input(const char *path, FILE **out, int64_t *size, qg_error *err) {
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer must not hold us */
-    if (fd < 0) return qg_fail(err, QG_ENVIRONMENT, path, strerror(errno), "an existing, readable .npy file");
+    if (fd < 0) return refuse(path, err, strerror(errno), "an existing, readable .npy file");
     bool regular = !fstat(fd, &st) && S_ISREG(st.st_mode);
     FILE *f = regular ? fdopen(fd, "rb") : NULL;
     if (!f) {

@@ -248,7 +248,7 @@ void cli_print_help(const cli_command *c, FILE *to) {
     if (c->examples) fprintf(to, "\nexamples:\n%s\n", c->examples);
     fprintf(to, "\nexit codes: 0 done, 1 a check failed, 2 wrong usage or config, 3 environment (no GPU, no "
                 "NVRTC, no "
-                "host\ncompiler, unreadable file), 4 internal error. Errors are one line on stderr.\n");
+                "host\ncompiler, full disk), 4 internal error. Errors are one line on stderr.\n");
 }
 
 /* ---- nearest name ---- */

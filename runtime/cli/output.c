@@ -22,8 +22,11 @@ static void forget(cli_output *o) {
     *o = (cli_output){0};
 }
 
+/* A path that can't be is the user's slip; a full or read-only disk is the machine's state. */
 static qg_status refused(const cli_output *o, qg_error *err) {
-    return qg_fail(err, QG_ENVIRONMENT, o->shown, strerror(errno),
+    bool slip =
+        errno == ENOENT || errno == ENOTDIR || errno == EISDIR || errno == ENAMETOOLONG || errno == ELOOP;
+    return qg_fail(err, slip ? QG_BAD_INPUT : QG_ENVIRONMENT, o->shown, strerror(errno),
                    "a file in a folder that exists and can be written");
 }
 

@@ -37,19 +37,23 @@ static void put_folded(const char *text, FILE *to) {
     }
 }
 
+void cli_print_error(const qg_error *err, FILE *to) {
+    put_folded(err->what, to);
+    fputs(": ", to);
+    put_folded(err->why, to);
+    if (err->fix[0]) {
+        fputs(" (", to);
+        put_folded(err->fix, to);
+        fputc(')', to);
+    }
+    fputc('\n', to);
+}
+
 int cli_report(const qg_error *err) {
     cli_progress_clear();
     fflush(stdout);
     fputs("qrsmith: ", stderr);
-    put_folded(err->what, stderr);
-    fputs(": ", stderr);
-    put_folded(err->why, stderr);
-    if (err->fix[0]) {
-        fputs(" (", stderr);
-        put_folded(err->fix, stderr);
-        fputc(')', stderr);
-    }
-    fputc('\n', stderr);
+    cli_print_error(err, stderr);
     return cli_exit_code(err->status == QG_OK ? QG_INTERNAL : err->status);
 }
 

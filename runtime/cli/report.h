@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 typedef enum cli_exit {
     CLI_DONE = 0,
@@ -21,6 +22,9 @@ cli_exit cli_exit_code(qg_status status);
 /* Prints "qrsmith: WHAT: WHY (FIX)" on stderr, line breaks folded, and returns the exit code that belongs to
  * it. */
 int cli_report(const qg_error *err);
+
+/* "WHAT: WHY (FIX)" and a line break, as cli_report, for places within results. */
+void cli_print_error(const qg_error *err, FILE *to);
 
 /* "qrsmith: text" on stderr: what was chosen on the user's behalf. */
 void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
