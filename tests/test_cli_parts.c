@@ -211,6 +211,46 @@ static void the_first_gpu_is_taken_and_judged(void **state) {
     free(cache);
 }
 
+/* Folder with stand-ins of both libraries, to be found by the loader. */
+static char *build_rivals(void) {
+    static const char *const names[] = {"libcusolver.so.12", "libcublas.so.13"};
+    const char *cc = getenv("CC");
+    for (int i = 0; i < 2; i++) {
+        char *library = qt_format("%s/%s", folder, names[i]);
+        qt_output o = qt_run((const char *const[]){cc && *cc ? cc : "cc", "-shared", "-fPIC", "-O1", "-o",
+                                                   library, "tests/fake/solver.c", NULL},
+                             NULL);
+        if (o.code) fail_msg("%s", o.err);
+        qt_output_free(&o);
+        free(library);
+    }
+    return qt_format("LD_LIBRARY_PATH=%s", folder);
+}
+
+static void rivals_are_timed_in_the_same_run(void **state) {
+    (void)state;
+    char *cache = qt_format("QRSMITH_CACHE_DIR=%s/cache", folder), *path = build_rivals();
+    const char *const env[] = {cache, path, NULL};
+    qt_fake_gpu(folder);
+    qt_output o = qt_run((const char *const[]){qt_bin(), "bench", "--shape", "3x9x5", "--max-seconds", "0.01",
+                                               "--baseline", "cusolver,cublas", "--json", "-", NULL},
+                         env);
+    if (o.code != 1) print_error("%s%s", o.out, o.err);
+    assert_int_equal(o.code, 1); /* the stand-in's kernels do nothing, so ours fails */
+    json_t *root = json_loads(o.out, 0, NULL);
+    const json_t *rivals = json_object_get(json_array_get(json_object_get(root, "results"), 0), "baseline");
+    static const char *const names[] = {"cusolver", "cublas"};
+    for (int i = 0; i < 2; i++) {
+        const json_t *one = json_object_get(rivals, names[i]);
+        if (!json_object_get(one, "mean_us")) fail_msg("%s", o.out);
+        assert_true(json_integer_value(json_object_get(one, "matrices_timed")) == 3);
+    }
+    json_decref(root);
+    qt_output_free(&o);
+    free(cache);
+    free(path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(outputs_appear_together),
@@ -223,6 +263,7 @@ int main(void) {
         cmocka_unit_test(forced_values_keep_their_type),
         cmocka_unit_test(an_earlier_run_is_matched_by_case),
         cmocka_unit_test(the_first_gpu_is_taken_and_judged),
+        cmocka_unit_test(rivals_are_timed_in_the_same_run),
     };
     return cmocka_run_group_tests_name("cli parts", tests, make_folder, remove_folder);
 }
