@@ -348,6 +348,13 @@ static void copies_that_outlive_their_block(void **state) {
     }
 }
 
+static void warpgroup_products_misused(void **state) {
+    assert_reported(*state, &(launch){.kernel = "product_unfenced"}, "no wgmma_fence()",
+                    "kernels/product_unfenced.cu:3");
+    assert_reported(*state, &(launch){.kernel = "product_one_warp"}, "issued more wgmma products in one warp",
+                    "block (0,0,0)");
+}
+
 static void a_cluster_block_that_is_gone(void **state) {
     assert_reported(*state, &(launch){.kernel = "cluster_gone", .grid = 2, .cluster = 2},
                     "of the cluster has ended", "kernels/cluster_gone.cu:5");
@@ -524,6 +531,7 @@ int main(void) {
         cmocka_unit_test(shared_memory_out_of_bounds),
         cmocka_unit_test(a_write_behind_shared_memory),
         cmocka_unit_test(copies_that_outlive_their_block),
+        cmocka_unit_test(warpgroup_products_misused),
         cmocka_unit_test(a_cluster_block_that_is_gone),
         cmocka_unit_test(a_trap_names_its_thread),
         cmocka_unit_test(the_executor_works_after_an_error),

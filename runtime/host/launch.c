@@ -6,6 +6,7 @@
 #include "runtime/host/services.h"
 #include "runtime/host/team.h"
 #include "runtime/host/transfer.h"
+#include "runtime/host/wgmma.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,7 +106,8 @@ static void start_block(qhx_team *t, qhx_block *b, const qhx_stacks *stacks) {
     b->live = b->threads;
     for (uint32_t w = 0; w < b->threads / QHX_LANES; w++) {
         b->warp[w].arrived = b->warp[w].ended = 0;
-        b->warp[w].product_count = b->warp[w].product_group = 0;
+        b->warp[w].product_count = b->warp[w].product_group = b->warp[w].products = 0;
+        b->warp[w].fenced = false;
     }
     for (uint32_t i = 0; i < b->threads; i++) {
         qhx_fibre *f = &b->fibre[i];
@@ -143,16 +145,24 @@ static bool tail_whole(const qhx_block *b) {
     return true;
 }
 
+static void fail_block(qhx_team *t, const qhx_block *b, const char *why) {
+    char what[256];
+    snprintf(what, sizeof what, "kernel %s", t->kernel_name);
+    qg_failf(&t->error, QG_INTERNAL, what, "", "block (%u,%u,%u) %s", b->index.x, b->index.y, b->index.z,
+             why);
+    t->failed = true;
+}
+
 static void check_ended(qhx_team *t, qhx_cluster *c) {
     for (int r = 0; r < c->size && !t->failed; r++) {
         qhx_block *b = &c->block[r];
-        if (!qhx_transfer_check_end(t, b) || tail_whole(b)) continue;
-        char what[256];
-        snprintf(what, sizeof what, "kernel %s", t->kernel_name);
-        qg_failf(&t->error, QG_INTERNAL, what, "",
-                 "block (%u,%u,%u) wrote behind its %u bytes of shared memory", b->index.x, b->index.y,
-                 b->index.z, b->smem_size);
-        t->failed = true;
+        char why[128];
+        snprintf(why, sizeof why, "wrote behind its %u bytes of shared memory", b->smem_size);
+        if (!qhx_transfer_check_end(t, b)) continue;
+        if (!tail_whole(b))
+            fail_block(t, b, why);
+        else if (!qhx_wgmma_balanced(b))
+            fail_block(t, b, "issued more wgmma products in one warp of a warpgroup than in another");
     }
 }
 

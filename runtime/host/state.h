@@ -94,7 +94,8 @@ struct qhx_warp {
     int op;
     qhx_fibre *opener; /* the first to arrive */
     qhx_product *product;
-    uint32_t product_count, product_capacity, product_group;
+    uint32_t product_count, product_capacity, product_group, products; /* pending; ...; issued in all */
+    bool fenced;                                                       /* wgmma_fence() since the last wait */
 };
 
 typedef struct qhx_barrier_state {

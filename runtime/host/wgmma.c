@@ -89,14 +89,38 @@ static qhx_fibre *caller(qhx_warp *w) {
     return w->fibre;
 }
 
+static void check_issue(qhx_fibre *f) {
+    qhx_warp *w = f->warp;
+    uint32_t number = (uint32_t)(w - f->block->warp);
+    if ((number | 3) >= f->block->threads / QHX_LANES)
+        qhx_stop(f, QG_INTERNAL, "blocks that use wgmma are a multiple of 128 threads",
+                 "warp %u belongs to no whole warpgroup", number);
+    if (!w->fenced)
+        qhx_stop(f, QG_INTERNAL, "wgmma_fence() after the last plain touch of the registers",
+                 "no wgmma_fence() before the first product since the last wait");
+}
+
+bool qhx_wgmma_balanced(const qhx_block *block) {
+    for (uint32_t i = 0; i < block->threads / QHX_LANES; i++)
+        if (block->warp[i].products != block->warp[i & ~3u].products) return false;
+    return true;
+}
+
+void qhx_wgmma_fence_work(qhx_warp *w) {
+    w->fenced = true;
+}
+
 void qhx_wgmma_work(qhx_warp *w) {
     qhx_fibre *f = caller(w);
+    check_issue(f);
+    w->products++;
     qhx_product *p = append(w);
     if (!p) qhx_stop(f, QG_NO_MEMORY, "", "no memory for a pending product");
     memset(p, 0, sizeof *p);
     for (int i = 0; i < QHX_LANES; i++) {
         p->d[i] = w->fibre[i].d;
-        memcpy(p->a[i], w->fibre[i].word, sizeof p->a[i]);
+        if (n < w->product_count)
+            memmove(w->product, w->product + n, (w->product_count - n) * sizeof *w->product);
     }
     p->n = f->arg;
     p->desc = f->value;
@@ -116,9 +140,11 @@ void qhx_wgmma_commit_work(qhx_warp *w) {
 
 void qhx_wgmma_wait_work(qhx_warp *w) {
     qhx_fibre *f = caller(w);
+    w->fenced = false;
     uint32_t n = 0;
     while (n < w->product_count && (int64_t)w->product[n].group < (int64_t)w->product_group - f->arg)
         compute(f, &w->product[n++]);
+    if (n == 0) return; /* perhaps nothing was ever issued */
     memmove(w->product, w->product + n, (w->product_count - n) * sizeof *w->product);
     w->product_count -= n;
 }

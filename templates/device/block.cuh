@@ -1,5 +1,6 @@
-// Barriers of a block. Barrier 0 is block_sync()'s; ids 1..15 are free. Thread counts are multiples of 32. A thread that
-// has returned never arrives: the host reports it, so kernels keep all their threads to the last barrier.
+// Barriers of a block. Barrier 0 is block_sync()'s; ids 1..15 are free. Thread counts are multiples of 32. A
+// thread that has returned never arrives: the host reports it, so kernels keep all their threads to the last
+// barrier.
 #pragma once
 #include "device/core.cuh"
 
@@ -25,19 +26,28 @@ QRS_DEV void threadfence_block() {}
 
 #else // CUDA
 
-QRS_DEV void block_sync() { asm volatile("bar.sync 0;" ::: "memory"); }
-QRS_DEV void bar_sync(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
-QRS_DEV void bar_arrive(int id, int threads) { asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
+QRS_DEV void block_sync() {
+    asm volatile("bar.sync 0;" ::: "memory");
+}
+QRS_DEV void bar_sync(int id, int threads) {
+    asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+QRS_DEV void bar_arrive(int id, int threads) {
+    asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
 // block_sync() that also returns whether any thread said true.
 QRS_DEV bool block_any(bool p) {
     u32 r;
-    asm volatile("{.reg .pred p, q;\n setp.ne.b32 p, %1, 0;\n bar.red.or.pred q, 0, p;\n selp.b32 %0, 1, 0, q;}"
-                 : "=r"(r)
-                 : "r"(static_cast<u32>(p))
-                 : "memory");
+    asm volatile(
+        "{.reg .pred p, q;\n setp.ne.b32 p, %1, 0;\n bar.red.or.pred q, 0, p;\n selp.b32 %0, 1, 0, q;}"
+        : "=r"(r)
+        : "r"(static_cast<u32>(p))
+        : "memory");
     return r != 0;
 }
-QRS_DEV void threadfence_block() { asm volatile("fence.acq_rel.cta;" ::: "memory"); }
+QRS_DEV void threadfence_block() {
+    asm volatile("fence.acq_rel.cta;" ::: "memory");
+}
 
 #endif
 

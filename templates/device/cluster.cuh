@@ -6,8 +6,12 @@ namespace qrs {
 
 #ifdef QRS_HOST
 
-QRS_DEV int cluster_rank() { return host::self()->cluster_rank; }
-QRS_DEV int cluster_size() { return host::self()->cluster_size; }
+QRS_DEV int cluster_rank() {
+    return host::self()->cluster_rank;
+}
+QRS_DEV int cluster_size() {
+    return host::self()->cluster_size;
+}
 QRS_DEV void cluster_arrive(QRS_AT) {
     host::self()->services->cluster(host::self(), QHX_CLUSTER_ARRIVE, QRS_AT_PASS);
 }
@@ -23,11 +27,13 @@ QRS_DEV u32 cluster_map(saddr a, int rank, QRS_AT) {
 }
 template <class T> QRS_DEV T lds_remote(u32 a, QRS_AT) {
     T v;
-    memcpy(&v, host::self()->services->shared(host::self(), a, sizeof v, "lds_remote", QRS_AT_PASS), sizeof v);
+    memcpy(&v, host::self()->services->shared(host::self(), a, sizeof v, "lds_remote", QRS_AT_PASS),
+           sizeof v);
     return v;
 }
 QRS_DEV void sts_remote(u32 a, float v, QRS_AT) {
-    memcpy(host::self()->services->shared(host::self(), a, sizeof v, "sts_remote", QRS_AT_PASS), &v, sizeof v);
+    memcpy(host::self()->services->shared(host::self(), a, sizeof v, "sts_remote", QRS_AT_PASS), &v,
+           sizeof v);
 }
 QRS_DEV void st_async(u32 a, f32x4 v, u32 bar, QRS_AT) {
     host::self()->services->st_async(host::self(), a, &v, sizeof v, bar, QRS_AT_PASS);
@@ -48,8 +54,12 @@ QRS_DEV int cluster_size() {
     asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(r));
     return static_cast<int>(r);
 }
-QRS_DEV void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
-QRS_DEV void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+QRS_DEV void cluster_arrive() {
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+QRS_DEV void cluster_wait() {
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
 QRS_DEV void cluster_sync() {
     cluster_arrive();
     cluster_wait();
@@ -70,9 +80,10 @@ QRS_DEV void sts_remote(u32 a, float v) {
 }
 // Writes 16 bytes in another CTA and counts them on an mbarrier of that same CTA.
 QRS_DEV void st_async(u32 a, f32x4 v, u32 bar) {
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(a),
-                 "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w), "r"(bar)
-                 : "memory");
+    asm volatile(
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(a),
+        "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w), "r"(bar)
+        : "memory");
 }
 QRS_DEV void mbar_arrive_remote(u32 bar) {
     asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");

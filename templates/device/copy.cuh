@@ -1,6 +1,6 @@
-// Asynchronous copies and the barriers that announce them. cp_async* and mbarriers exist from sm_80; bulk and tensor copies
-// from sm_90 (on older targets they are not declared, so a kernel that names one fails to compile).
-// On the host a copy lands as late as its wait allows in one thread order and at once in another.
+// Asynchronous copies and the barriers that announce them. cp_async* and mbarriers exist from sm_80; bulk and
+// tensor copies from sm_90 (on older targets they are not declared, so a kernel that names one fails to
+// compile). On the host a copy lands as late as its wait allows in one thread order and at once in another.
 #pragma once
 #include "device/core.cuh"
 
@@ -14,7 +14,9 @@ QRS_DEV void cp_async16(saddr dst, const void *src, QRS_AT) {
 QRS_DEV void cp_async4(saddr dst, const void *src, QRS_AT) {
     host::self()->services->cp_async(host::self(), dst, src, 4, QRS_AT_PASS);
 }
-QRS_DEV void cp_async_commit(QRS_AT) { host::self()->services->cp_async_commit(host::self(), QRS_AT_PASS); }
+QRS_DEV void cp_async_commit(QRS_AT) {
+    host::self()->services->cp_async_commit(host::self(), QRS_AT_PASS);
+}
 template <int KEEP> QRS_DEV void cp_async_wait(QRS_AT) {
     host::self()->services->cp_async_wait(host::self(), KEEP, QRS_AT_PASS);
 }
@@ -38,7 +40,9 @@ QRS_DEV void bulk_load(saddr dst, const void *src, u32 bytes, saddr bar, QRS_AT)
 QRS_DEV void bulk_store(void *dst, saddr src, u32 bytes, QRS_AT) {
     host::self()->services->bulk_store(host::self(), dst, src, bytes, QRS_AT_PASS);
 }
-QRS_DEV void bulk_commit(QRS_AT) { host::self()->services->bulk_commit(host::self(), QRS_AT_PASS); }
+QRS_DEV void bulk_commit(QRS_AT) {
+    host::self()->services->bulk_commit(host::self(), QRS_AT_PASS);
+}
 template <int KEEP> QRS_DEV void bulk_wait(QRS_AT) {
     host::self()->services->bulk_wait(host::self(), KEEP, 0, QRS_AT_PASS);
 }
@@ -70,9 +74,13 @@ QRS_DEV void cp_async16(saddr dst, const void *src) {
 QRS_DEV void cp_async4(saddr dst, const void *src) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(dst), "l"(src) : "memory");
 }
-QRS_DEV void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+QRS_DEV void cp_async_commit() {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
 // All but the newest KEEP groups of this thread have landed; other threads see them after a barrier.
-template <int KEEP> QRS_DEV void cp_async_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(KEEP) : "memory"); }
+template <int KEEP> QRS_DEV void cp_async_wait() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(KEEP) : "memory");
+}
 
 QRS_DEV void mbar_init(saddr bar, u32 count) {
     asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(bar), "r"(count) : "memory");
@@ -102,48 +110,61 @@ QRS_DEV void mbar_expect(saddr bar, u32 bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory");
 }
 // After mbar_init, before anyone but the initialising thread (or another proxy) uses the barrier.
-QRS_DEV void fence_mbar_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+QRS_DEV void fence_mbar_init() {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
 // Plain writes to shared memory before it are seen by bulk copies and wgmma after it.
-QRS_DEV void fence_async_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+QRS_DEV void fence_async_shared() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
 
 // One thread starts the copy. Addresses and sizes are multiples of 16 bytes.
 QRS_DEV void bulk_load(saddr dst, const void *src, u32 bytes, saddr bar) {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(dst),
-                 "l"(src), "r"(bytes), "r"(bar)
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(dst),
+        "l"(src), "r"(bytes), "r"(bar)
+        : "memory");
 }
 QRS_DEV void bulk_store(void *dst, saddr src, u32 bytes) {
-    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(dst), "r"(src), "r"(bytes)
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(dst), "r"(src),
+                 "r"(bytes)
                  : "memory");
 }
-QRS_DEV void bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+QRS_DEV void bulk_commit() {
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
 // All but the newest KEEP store groups of this thread are complete.
-template <int KEEP> QRS_DEV void bulk_wait() { asm volatile("cp.async.bulk.wait_group %0;" ::"n"(KEEP) : "memory"); }
+template <int KEEP> QRS_DEV void bulk_wait() {
+    asm volatile("cp.async.bulk.wait_group %0;" ::"n"(KEEP) : "memory");
+}
 // ... have read their shared memory, which may be written again.
 template <int KEEP> QRS_DEV void bulk_wait_read() {
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(KEEP) : "memory");
 }
 QRS_DEV void tma_load_2d(saddr dst, const tensor_map &map, int x, int y, saddr bar) {
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], "
-                 "[%4];" ::"r"(dst),
-                 "l"(&map), "r"(x), "r"(y), "r"(bar)
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], "
+        "[%4];" ::"r"(dst),
+        "l"(&map), "r"(x), "r"(y), "r"(bar)
+        : "memory");
 }
 QRS_DEV void tma_load_3d(saddr dst, const tensor_map &map, int x, int y, int z, saddr bar) {
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], "
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, "
+                 "{%2, %3, %4}], "
                  "[%5];" ::"r"(dst),
                  "l"(&map), "r"(x), "r"(y), "r"(z), "r"(bar)
                  : "memory");
 }
 QRS_DEV void tma_store_2d(const tensor_map &map, saddr src, int x, int y) {
-    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map), "r"(x),
-                 "r"(y), "r"(src)
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map),
+                 "r"(x), "r"(y), "r"(src)
                  : "memory");
 }
 QRS_DEV void tma_store_3d(const tensor_map &map, saddr src, int x, int y, int z) {
-    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(&map), "r"(x),
-                 "r"(y), "r"(z), "r"(src)
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(&map), "r"(x),
+        "r"(y), "r"(z), "r"(src)
+        : "memory");
 }
 #endif
 

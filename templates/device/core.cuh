@@ -1,5 +1,6 @@
-// Types, kernel declarations, shared addresses and plain memory access. Every other device header starts here.
-// The CUDA version needs no CUDA header; the host version runs one fibre a CUDA thread (see device/host_abi.h).
+// Types, kernel declarations, shared addresses and plain memory access. Every other device header starts
+// here. The CUDA version needs no CUDA header; the host version runs one fibre a CUDA thread (see
+// device/host_abi.h).
 #pragma once
 
 #ifdef QRS_HOST
@@ -38,60 +39,44 @@ struct alignas(64) tensor_map {
 
 #define QRS_DEV inline __attribute__((unused))
 #define QRS_GRID_CONSTANT
-#define QRS_KERNEL(name, threads, min_blocks)                                                                          \
-    enum { qrs_threads_of_##name = (threads) };                                                                        \
+#define QRS_KERNEL(name, threads, min_blocks)                                                                \
+    enum { qrs_threads_of_##name = (threads) };                                                              \
     static void qrs_body_of_##name
-#define QRS_ENTRY(name)                                                                                                \
-    extern "C" __attribute__((visibility("default"))) const qhx_kernel qrs_kernel_##name = {                           \
-        QHX_ABI, qrs_threads_of_##name, ::qrs::host::entry<qrs_body_of_##name>::letters(),                             \
+#define QRS_ENTRY(name)                                                                                      \
+    extern "C" __attribute__((visibility("default"))) const qhx_kernel qrs_kernel_##name = {                 \
+        QHX_ABI, qrs_threads_of_##name, ::qrs::host::entry<qrs_body_of_##name>::letters(),                   \
         ::qrs::host::entry<qrs_body_of_##name>::run, ::qrs::host::slot};
 // Hidden last parameters of every collective: reports name the template's own file and line.
-#define QRS_AT const char *at_file = __builtin_FILE(), int at_line = __builtin_LINE()
+#define QRS_AT      const char *at_file = __builtin_FILE(), int at_line = __builtin_LINE()
 #define QRS_AT_PASS at_file, at_line
-#define threadIdx (::qrs::host::self()->thread)
-#define blockIdx (::qrs::host::self()->block)
-#define blockDim (::qrs::host::self()->block_size)
-#define gridDim (::qrs::host::self()->grid)
+#define threadIdx   (::qrs::host::self()->thread)
+#define blockIdx    (::qrs::host::self()->block)
+#define blockDim    (::qrs::host::self()->block_size)
+#define gridDim     (::qrs::host::self()->grid)
 
 namespace qrs {
 namespace host {
 
 static thread_local qhx_thread *running;
-static qhx_thread **slot() { return &running; }
-inline qhx_thread *self() { return running; }
+static qhx_thread **slot() {
+    return &running;
+}
+inline qhx_thread *self() {
+    return running;
+}
 
-template <class T> struct letter {
-    static const char value;
-};
-template <class T> struct letter<T *> {
-    static constexpr char value = 'p';
-};
-template <> struct letter<i32> {
-    static constexpr char value = 'i';
-};
-template <> struct letter<i64> {
-    static constexpr char value = 'l';
-};
-template <> struct letter<long> {
-    static constexpr char value = 'l';
-};
-template <> struct letter<float> {
-    static constexpr char value = 'f';
-};
-template <> struct letter<tensor_map> {
-    static constexpr char value = 'm';
-};
-template <class T> struct plain {
-    using type = T;
-};
-template <class T> struct plain<const T> {
-    using type = T;
-};
+template <class T> struct letter { static const char value; };
+template <class T> struct letter<T *> { static constexpr char value = 'p'; };
+template <> struct letter<i32> { static constexpr char value = 'i'; };
+template <> struct letter<i64> { static constexpr char value = 'l'; };
+template <> struct letter<long> { static constexpr char value = 'l'; };
+template <> struct letter<float> { static constexpr char value = 'f'; };
+template <> struct letter<tensor_map> { static constexpr char value = 'm'; };
+template <class T> struct plain { using type = T; };
+template <class T> struct plain<const T> { using type = T; };
 template <int... I> struct list {};
 template <int N, int... I> struct count : count<N - 1, N - 1, I...> {};
-template <int... I> struct count<0, I...> {
-    using type = list<I...>;
-};
+template <int... I> struct count<0, I...> { using type = list<I...>; };
 
 template <auto F> struct entry;
 template <class... A, void (*F)(A...)> struct entry<F> {
@@ -111,9 +96,9 @@ template <class... A, void (*F)(A...)> struct entry<F> {
 
 #else // CUDA
 
-#define QRS_DEV __device__ __forceinline__
+#define QRS_DEV           __device__ __forceinline__
 #define QRS_GRID_CONSTANT __grid_constant__
-#define QRS_KERNEL(name, threads, min_blocks)                                                                          \
+#define QRS_KERNEL(name, threads, min_blocks)                                                                \
     extern "C" __global__ void __launch_bounds__(threads, min_blocks) name
 #define QRS_ENTRY(name)
 #define QRS_ARCH_90 (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900)
@@ -124,7 +109,9 @@ namespace qrs {
 
 #ifdef QRS_HOST
 
-QRS_DEV u8 *dynamic_smem() { return host::self()->smem; }
+QRS_DEV u8 *dynamic_smem() {
+    return host::self()->smem;
+}
 QRS_DEV saddr to_saddr(const void *p, QRS_AT) {
     return host::self()->services->shared_address(host::self(), p, QRS_AT_PASS);
 }
@@ -143,11 +130,21 @@ template <class T> QRS_DEV T lds(saddr a, QRS_AT) {
 template <class T> QRS_DEV void sts(saddr a, T v, QRS_AT) {
     memcpy(host_shared<T>(a, "sts", QRS_AT_PASS), &v, sizeof v);
 }
-QRS_DEV u32 lane() { return threadIdx.x & 31; }
-QRS_DEV u32 warp() { return threadIdx.x >> 5; }
-QRS_DEV u32 clock32() { return host::self()->services->clock(host::self()); }
-QRS_DEV void nanosleep(u32, QRS_AT) { host::self()->services->poll(host::self(), QRS_AT_PASS); }
-QRS_DEV void trap(QRS_AT) { host::self()->services->fail(host::self(), "trap()", QRS_AT_PASS); }
+QRS_DEV u32 lane() {
+    return threadIdx.x & 31;
+}
+QRS_DEV u32 warp() {
+    return threadIdx.x >> 5;
+}
+QRS_DEV u32 clock32() {
+    return host::self()->services->clock(host::self());
+}
+QRS_DEV void nanosleep(u32, QRS_AT) {
+    host::self()->services->poll(host::self(), QRS_AT_PASS);
+}
+QRS_DEV void trap(QRS_AT) {
+    host::self()->services->fail(host::self(), "trap()", QRS_AT_PASS);
+}
 QRS_DEV u32 as_u32(float x) {
     u32 r;
     memcpy(&r, &x, sizeof r);
@@ -158,9 +155,15 @@ QRS_DEV float as_f32(u32 x) {
     memcpy(&r, &x, sizeof r);
     return r;
 }
-template <class T> QRS_DEV T load_cg(const T *p) { return *p; }
-template <class T> QRS_DEV T load_stream(const T *p) { return *p; }
-template <class T> QRS_DEV void store_stream(T *p, T v) { *p = v; }
+template <class T> QRS_DEV T load_cg(const T *p) {
+    return *p;
+}
+template <class T> QRS_DEV T load_stream(const T *p) {
+    return *p;
+}
+template <class T> QRS_DEV void store_stream(T *p, T v) {
+    *p = v;
+}
 QRS_DEV void prefetch_l2(const void *) {}
 
 #else // CUDA
@@ -175,38 +178,43 @@ QRS_DEV saddr to_saddr(const void *p) {
     return static_cast<saddr>(r);
 }
 
-// Moves of 2, 4, 8 and 16 bytes in one memory instruction each, with the state space and cache operator in OP.
+// Moves of 2, 4, 8 and 16 bytes in one memory instruction each, with the state space and cache operator in
+// OP.
 template <int BYTES> struct words;
-#define QRS_LOAD(NAME, SPACE, ADDRESS, CONSTRAINT)                                                                     \
-    QRS_DEV static void NAME(ADDRESS p, u16 (&r)[1]) {                                                                 \
-        asm volatile("ld." SPACE ".b16 %0, [%1];" : "=h"(r[0]) : CONSTRAINT(p) : "memory");                            \
-    }                                                                                                                  \
-    QRS_DEV static void NAME(ADDRESS p, u32 (&r)[1]) {                                                                 \
-        asm volatile("ld." SPACE ".b32 %0, [%1];" : "=r"(r[0]) : CONSTRAINT(p) : "memory");                            \
-    }                                                                                                                  \
-    QRS_DEV static void NAME(ADDRESS p, u32 (&r)[2]) {                                                                 \
-        asm volatile("ld." SPACE ".v2.b32 {%0, %1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : CONSTRAINT(p) : "memory");       \
-    }                                                                                                                  \
-    QRS_DEV static void NAME(ADDRESS p, u32 (&r)[4]) {                                                                 \
-        asm volatile("ld." SPACE ".v4.b32 {%0, %1, %2, %3}, [%4];"                                                     \
-                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])                                                  \
-                     : CONSTRAINT(p)                                                                                   \
-                     : "memory");                                                                                      \
+#define QRS_LOAD(NAME, SPACE, ADDRESS, CONSTRAINT)                                                           \
+    QRS_DEV static void NAME(ADDRESS p, u16(&r)[1]) {                                                        \
+        asm volatile("ld." SPACE ".b16 %0, [%1];" : "=h"(r[0]) : CONSTRAINT(p) : "memory");                  \
+    }                                                                                                        \
+    QRS_DEV static void NAME(ADDRESS p, u32(&r)[1]) {                                                        \
+        asm volatile("ld." SPACE ".b32 %0, [%1];" : "=r"(r[0]) : CONSTRAINT(p) : "memory");                  \
+    }                                                                                                        \
+    QRS_DEV static void NAME(ADDRESS p, u32(&r)[2]) {                                                        \
+        asm volatile("ld." SPACE ".v2.b32 {%0, %1}, [%2];"                                                   \
+                     : "=r"(r[0]), "=r"(r[1])                                                                \
+                     : CONSTRAINT(p)                                                                         \
+                     : "memory");                                                                            \
+    }                                                                                                        \
+    QRS_DEV static void NAME(ADDRESS p, u32(&r)[4]) {                                                        \
+        asm volatile("ld." SPACE ".v4.b32 {%0, %1, %2, %3}, [%4];"                                           \
+                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])                                        \
+                     : CONSTRAINT(p)                                                                         \
+                     : "memory");                                                                            \
     }
-#define QRS_STORE(NAME, SPACE, ADDRESS, CONSTRAINT)                                                                    \
-    QRS_DEV static void NAME(ADDRESS p, const u16 (&r)[1]) {                                                           \
-        asm volatile("st." SPACE ".b16 [%0], %1;" ::CONSTRAINT(p), "h"(r[0]) : "memory");                              \
-    }                                                                                                                  \
-    QRS_DEV static void NAME(ADDRESS p, const u32 (&r)[1]) {                                                           \
-        asm volatile("st." SPACE ".b32 [%0], %1;" ::CONSTRAINT(p), "r"(r[0]) : "memory");                              \
-    }                                                                                                                  \
-    QRS_DEV static void NAME(ADDRESS p, const u32 (&r)[2]) {                                                           \
-        asm volatile("st." SPACE ".v2.b32 [%0], {%1, %2};" ::CONSTRAINT(p), "r"(r[0]), "r"(r[1]) : "memory");          \
-    }                                                                                                                  \
-    QRS_DEV static void NAME(ADDRESS p, const u32 (&r)[4]) {                                                           \
-        asm volatile("st." SPACE ".v4.b32 [%0], {%1, %2, %3, %4};" ::CONSTRAINT(p), "r"(r[0]), "r"(r[1]), "r"(r[2]),   \
-                     "r"(r[3])                                                                                         \
-                     : "memory");                                                                                      \
+#define QRS_STORE(NAME, SPACE, ADDRESS, CONSTRAINT)                                                          \
+    QRS_DEV static void NAME(ADDRESS p, const u16(&r)[1]) {                                                  \
+        asm volatile("st." SPACE ".b16 [%0], %1;" ::CONSTRAINT(p), "h"(r[0]) : "memory");                    \
+    }                                                                                                        \
+    QRS_DEV static void NAME(ADDRESS p, const u32(&r)[1]) {                                                  \
+        asm volatile("st." SPACE ".b32 [%0], %1;" ::CONSTRAINT(p), "r"(r[0]) : "memory");                    \
+    }                                                                                                        \
+    QRS_DEV static void NAME(ADDRESS p, const u32(&r)[2]) {                                                  \
+        asm volatile("st." SPACE ".v2.b32 [%0], {%1, %2};" ::CONSTRAINT(p), "r"(r[0]), "r"(r[1])             \
+                     : "memory");                                                                            \
+    }                                                                                                        \
+    QRS_DEV static void NAME(ADDRESS p, const u32(&r)[4]) {                                                  \
+        asm volatile("st." SPACE ".v4.b32 [%0], {%1, %2, %3, %4};" ::CONSTRAINT(p), "r"(r[0]), "r"(r[1]),    \
+                     "r"(r[2]), "r"(r[3])                                                                    \
+                     : "memory");                                                                            \
     }
 struct move {
     QRS_LOAD(load_shared, "shared", saddr, "r")
@@ -253,14 +261,20 @@ QRS_DEV u32 lane() {
     asm("mov.u32 %0, %%laneid;" : "=r"(r));
     return r;
 }
-QRS_DEV u32 warp() { return threadIdx.x >> 5; }
+QRS_DEV u32 warp() {
+    return threadIdx.x >> 5;
+}
 QRS_DEV u32 clock32() {
     u32 r;
     asm volatile("mov.u32 %0, %%clock;" : "=r"(r)::"memory");
     return r;
 }
-QRS_DEV void nanosleep(u32 ns) { asm volatile("nanosleep.u32 %0;" ::"r"(ns)); }
-QRS_DEV void trap() { asm volatile("trap;"); }
+QRS_DEV void nanosleep(u32 ns) {
+    asm volatile("nanosleep.u32 %0;" ::"r"(ns));
+}
+QRS_DEV void trap() {
+    asm volatile("trap;");
+}
 QRS_DEV u32 as_u32(float x) {
     u32 r;
     asm("mov.b32 %0, %1;" : "=r"(r) : "f"(x));
@@ -287,7 +301,9 @@ template <class T> QRS_DEV void store_stream(T *p, T v) {
     as_words<T> r(v);
     move::store_cs(p, r.word);
 }
-QRS_DEV void prefetch_l2(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
+QRS_DEV void prefetch_l2(const void *p) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
+}
 
 #endif
 

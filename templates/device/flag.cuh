@@ -1,5 +1,5 @@
-// Flags and counters in global memory between CTAs. A kernel whose CTAs wait on one another is launched cooperatively, or
-// takes its work by an atomic ticket and waits only on lower tickets.
+// Flags and counters in global memory between CTAs. A kernel whose CTAs wait on one another is launched
+// cooperatively, or takes its work by an atomic ticket and waits only on lower tickets.
 #pragma once
 #include "device/core.cuh"
 
@@ -21,7 +21,9 @@ QRS_DEV i32 atomic_add(i32 *p, i32 v) {
     host::self()->services->flag_set(host::self(), p);
     return old;
 }
-QRS_DEV i32 add_release(i32 *p, i32 v) { return atomic_add(p, v); }
+QRS_DEV i32 add_release(i32 *p, i32 v) {
+    return atomic_add(p, v);
+}
 QRS_DEV i32 atomic_or(i32 *p, i32 v) {
     i32 old = *p;
     *p = old | v;
@@ -61,14 +63,14 @@ QRS_DEV i32 atomic_or(i32 *p, i32 v) {
 // False when the value has not come after `spins` looks: the caller then sets the info bit and gives up.
 QRS_DEV bool wait_at_least(const i32 *p, i32 value, u32 spins) {
     for (u32 i = 0; i < spins; i++) {
-        if (ld_acquire(p) >= value)
-            return true;
-        if (i > 64)
-            nanosleep(64);
+        if (ld_acquire(p) >= value) return true;
+        if (i > 64) nanosleep(64);
     }
     return false;
 }
-QRS_DEV void fence_gpu() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+QRS_DEV void fence_gpu() {
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
 
 #endif
 

@@ -1,7 +1,7 @@
-/* The line between a generated kernel compiled for the CPU and the host executor that runs it. Valid C and C++: the
- * device headers (host version) include it in the loaded object, runtime/host/ in the library. No symbols cross the line
- * but the ones of QRS_ENTRY; everything else goes through the table that each thread record points at.
- * Change QHX_ABI when anything here changes: it is part of the key of cached objects. */
+/* The line between a generated kernel compiled for the CPU and the host executor that runs it. Valid C and
+ * C++: the device headers (host version) include it in the loaded object, runtime/host/ in the library. No
+ * symbols cross the line but the ones of QRS_ENTRY; everything else goes through the table that each thread
+ * record points at. Change QHX_ABI when anything here changes: it is part of the key of cached objects. */
 #ifndef QHX_HOST_ABI_H
 #define QHX_HOST_ABI_H
 
@@ -9,7 +9,8 @@
 
 #define QHX_ABI 1
 
-/* Shared addresses start here as they do on a GPU, so that 0 is never valid and 1024-byte swizzles keep their phase. */
+/* Shared addresses start here as they do on a GPU, so that 0 is never valid and 1024-byte swizzles keep their
+ * phase. */
 #define QHX_SHARED_BASE 1024u
 /* A remote address carries rank + 1 of its CTA from this bit upwards; 0 there means "my own". */
 #define QHX_RANK_SHIFT 24
@@ -80,11 +81,12 @@ typedef struct qhx_services {
     void (*bulk_store)(qhx_thread *, void *dst, uint32_t src, uint32_t bytes, QHX_AT);
     void (*bulk_commit)(qhx_thread *, QHX_AT);
     void (*bulk_wait)(qhx_thread *, int keep, int only_read, QHX_AT);
-    void (*tma_load)(qhx_thread *, uint32_t dst, const void *map, const int *at, int rank, uint32_t mbar, QHX_AT);
+    void (*tma_load)(qhx_thread *, uint32_t dst, const void *map, const int *at, int rank, uint32_t mbar,
+                     QHX_AT);
     void (*tma_store)(qhx_thread *, const void *map, uint32_t src, const int *at, int rank, QHX_AT);
     void (*st_async)(qhx_thread *, uint32_t dst, const void *value, uint32_t bytes, uint32_t mbar, QHX_AT);
-    void (*wgmma)(qhx_thread *, float *d, int n, const uint32_t *a, uint64_t desc, int accumulate, int trans_b,
-                  QHX_AT);
+    void (*wgmma)(qhx_thread *, float *d, int n, const uint32_t *a, uint64_t desc, int accumulate,
+                  int trans_b, QHX_AT);
     void (*wgmma_order)(qhx_thread *, int op, int keep, QHX_AT); /* QHX_WARP_WGMMA_FENCE, _COMMIT, _WAIT */
     uint32_t (*clock)(qhx_thread *);
 } qhx_services;
@@ -100,10 +102,10 @@ struct qhx_thread {
 
 /* What QRS_ENTRY leaves behind for each kernel, as symbol "qrs_kernel_NAME". */
 typedef struct qhx_kernel {
-    uint32_t abi;            /* QHX_ABI */
-    uint32_t threads;        /* launch bound */
-    const char *args;        /* one letter an argument: i i32, l i64, f f32, p pointer, m tensor map */
-    void (*run)(void **args); /* args[k] points at the k-th argument's value */
+    uint32_t abi;               /* QHX_ABI */
+    uint32_t threads;           /* launch bound */
+    const char *args;           /* one letter an argument: i i32, l i64, f f32, p pointer, m tensor map */
+    void (*run)(void **args);   /* args[k] points at the k-th argument's value */
     qhx_thread **(*self)(void); /* this OS thread's slot for the running CUDA thread */
 } qhx_kernel;
 

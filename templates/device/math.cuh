@@ -1,6 +1,6 @@
-// Arithmetic whose rounding is part of the contract: everything here is IEEE on both sides, subnormals included, but the
-// two *_approx functions (about 1-2 ulp on a GPU, exact on the host).
-// fmaf, fabsf, fmaxf, fminf, copysignf, fma, fabs are used as they are: both sides have them.
+// Arithmetic whose rounding is part of the contract: everything here is IEEE on both sides, subnormals
+// included, but the two *_approx functions (about 1-2 ulp on a GPU, exact on the host). fmaf, fabsf, fmaxf,
+// fminf, copysignf, fma, fabs are used as they are: both sides have them.
 #pragma once
 #include "device/core.cuh"
 
@@ -9,30 +9,38 @@ namespace qrs {
 #ifdef QRS_HOST
 
 // The host compiler runs with -ffp-contract=off, so plain operators are never contracted.
-QRS_DEV float add_rn(float a, float b) { return a + b; }
-QRS_DEV float mul_rn(float a, float b) { return a * b; }
-// NaN results are the canonical NaN there too: x86 keeps payloads, a GPU does not, and nothing may depend on one.
-QRS_DEV float div_rn(float a, float b) {
-#ifdef __clang__
-    volatile float d = b; // keeps UBSan's and the optimiser's hands off a division by zero that IEEE defines
-    return a / d;
-#else
-    return a / b;
-#endif
+QRS_DEV float add_rn(float a, float b) {
+    return a + b;
 }
-QRS_DEV float sqrt_rn(float a) { return __builtin_sqrtf(a); }
-QRS_DEV double sqrt_rn(double a) { return __builtin_sqrt(a); }
-QRS_DEV float rcp_rn(float a) { return div_rn(1.0f, a); }
-QRS_DEV float rsqrt_approx(float a) { return static_cast<float>(1.0 / __builtin_sqrt(static_cast<double>(a))); }
-QRS_DEV float rcp_approx(float a) { return div_rn(1.0f, a); }
+QRS_DEV float mul_rn(float a, float b) {
+    return a * b;
+}
+QRS_DEV float div_rn(float a, float b) {
+    return a / b;
+}
+QRS_DEV float sqrt_rn(float a) {
+    return __builtin_sqrtf(a);
+}
+QRS_DEV double sqrt_rn(double a) {
+    return __builtin_sqrt(a);
+}
+QRS_DEV float rcp_rn(float a) {
+    return div_rn(1.0f, a);
+}
+QRS_DEV float rsqrt_approx(float a) {
+    return static_cast<float>(1.0 / __builtin_sqrt(static_cast<double>(a)));
+}
+QRS_DEV float rcp_approx(float a) {
+    return div_rn(1.0f, a);
+}
 
 QRS_DEV u16 f16_bits(float x) {
     u32 b = as_u32(x), sign = b >> 16 & 0x8000u, mag = b & 0x7fffffffu;
-    if (mag > 0x7f800000u)
-        return 0x7fff;
+    if (mag > 0x7f800000u) return 0x7fff;
     if (mag >= 0x477ff000u) // 65520 and above round to infinity
         return static_cast<u16>(sign | 0x7c00u);
-    if (mag < 0x38800000u) { // below 2^-14: a subnormal half is a multiple of 2^-24, which is what adding 1.5 * 2^-1 rounds to
+    if (mag < 0x38800000u) { // below 2^-14: a subnormal half is a multiple of 2^-24, which is what adding 1.5
+                             // * 2^-1 rounds to
         float shifted = as_f32(mag) + 0.5f;
         return static_cast<u16>(sign | (as_u32(shifted) - 0x3f000000u));
     }
@@ -41,21 +49,20 @@ QRS_DEV u16 f16_bits(float x) {
 }
 QRS_DEV float f16_value(u16 h) {
     u32 sign = (h & 0x8000u) << 16, e = h >> 10 & 31, f = h & 1023;
-    if (e == 0)
-        return as_f32(sign | as_u32(static_cast<float>(f) * 0x1p-24f));
-    if (e == 31)
-        return as_f32(sign | 0x7f800000u | f << 13);
+    if (e == 0) return as_f32(sign | as_u32(static_cast<float>(f) * 0x1p-24f));
+    if (e == 31) return as_f32(sign | 0x7f800000u | f << 13);
     return as_f32(sign | (e + 112) << 23 | f << 13);
 }
-QRS_DEV u32 pack_f16(float lo, float hi) { return f16_bits(lo) | static_cast<u32>(f16_bits(hi)) << 16; }
+QRS_DEV u32 pack_f16(float lo, float hi) {
+    return f16_bits(lo) | static_cast<u32>(f16_bits(hi)) << 16;
+}
 QRS_DEV void unpack_f16(u32 h, float &lo, float &hi) {
     lo = f16_value(static_cast<u16>(h));
     hi = f16_value(static_cast<u16>(h >> 16));
 }
 QRS_DEV u32 tf32_bits(float x) {
     u32 b = as_u32(x);
-    if ((b & 0x7fffffffu) > 0x7f800000u)
-        return 0x7fffffffu;
+    if ((b & 0x7fffffffu) > 0x7f800000u) return 0x7fffffffu;
     return (b & 0x7f800000u) == 0x7f800000u ? b : (b + 0x1000u) & 0xffffe000u;
 }
 
@@ -130,13 +137,14 @@ QRS_DEV u32 tf32_bits(float x) {
 
 #endif
 
-QRS_DEV bool is_finite(float x) { return (as_u32(x) & 0x7f800000u) != 0x7f800000u; }
+QRS_DEV bool is_finite(float x) {
+    return (as_u32(x) & 0x7f800000u) != 0x7f800000u;
+}
 
 // e with 2^e <= |x| < 2^(e+1), subnormals too; -151 for zero, 128 for infinity and NaN.
 QRS_DEV int pow2_exponent(float x) {
     int e = static_cast<int>(as_u32(x) >> 23 & 255u);
-    if (e == 0)
-        return static_cast<int>(as_u32(mul_rn(x, 16777216.0f)) >> 23 & 255u) - 151;
+    if (e == 0) return static_cast<int>(as_u32(mul_rn(x, 16777216.0f)) >> 23 & 255u) - 151;
     return e - 127;
 }
 
@@ -149,16 +157,12 @@ QRS_DEV float scale_pow2(float x, int e) {
         own = static_cast<int>(b >> 23 & 255u);
         bias = 151;
     }
-    if (own == 0 || own == 255)
-        return x;
+    if (own == 0 || own == 255) return x;
     int t = own - bias + e; // exponent of the result before rounding
     u32 rest = b & 0x807fffffu;
-    if (t > 127)
-        return as_f32((b & 0x80000000u) | 0x7f800000u);
-    if (t >= -126)
-        return as_f32(rest | static_cast<u32>(t + 127) << 23);
-    if (t < -152)
-        t = -152;
+    if (t > 127) return as_f32((b & 0x80000000u) | 0x7f800000u);
+    if (t >= -126) return as_f32(rest | static_cast<u32>(t + 127) << 23);
+    if (t < -152) t = -152;
     // 2^-30 times the significand is exact; the only rounding is that of the last product
     return mul_rn(as_f32(rest | 97u << 23), as_f32(static_cast<u32>(t + 30 + 127) << 23));
 }

@@ -1,15 +1,20 @@
-// Warpgroup products (sm_90a): D (64 x N, fp32 registers) += A (64 x 16, fp16 registers) B (16 x N, fp16 in shared memory).
-// All 128 threads of an aligned warpgroup call together. Asynchronous: wgmma_fence() after the last plain touch of d or a,
-// products, wgmma_commit(), and only after wgmma_wait() may d be read, a be changed or B be overwritten.
+// Warpgroup products (sm_90a): D (64 x N, fp32 registers) += A (64 x 16, fp16 registers) B (16 x N, fp16 in
+// shared memory). All 128 threads of an aligned warpgroup call together. Asynchronous: wgmma_fence() after
+// the last plain touch of d or a, products, wgmma_commit(), and only after wgmma_wait() may d be read, a be
+// changed or B be overwritten. After a wait the next product needs a fence again (the host insists).
 //
 // Fragments, with w = warp in the warpgroup, g = lane / 4, q = lane % 4:
-//   d[4i + 0..1] (16w + g, 8i + 2q..2q+1)   d[4i + 2..3] (16w + g + 8, 8i + 2q..)    a0..a3 as mma_f16's A in rows 16w..16w+15
-// B by descriptor (bytes; start, lbo and sbo multiples of 16; swizzle 0, 32, 64 or 128, tiles aligned to 8 swizzled rows):
-//   TRANS_B = false, K-major: element (k, n) lies in row n of length `swizzle` bytes, its k at byte 2k. Rows 8j.. start at j * sbo.
+//   d[4i + 0..1] (16w + g, 8i + 2q..2q+1)   d[4i + 2..3] (16w + g + 8, 8i + 2q..)    a0..a3 as mma_f16's A in
+//   rows 16w..16w+15
+// B by descriptor (bytes; start, lbo and sbo multiples of 16; swizzle 0, 32, 64 or 128, tiles aligned to 8
+// swizzled rows):
+//   TRANS_B = false, K-major: element (k, n) lies in row n of length `swizzle` bytes, its k at byte 2k. Rows
+//   8j.. start at j * sbo.
 //              Without swizzle rows are 16 bytes (8 rows = 128 bytes), k >= 8 starts lbo further.
-//   TRANS_B = true, N-major: row k holds `swizzle` bytes of n; 8 rows k are one atom, the next 8 start sbo further, and the
-//              next `swizzle` / 2 columns n start lbo further. Without swizzle atoms are 8 x 8, the next 8 n start
-//              sbo further and the next 8 k lbo further.
+//   TRANS_B = true, N-major: row k holds `swizzle` bytes of n; 8 rows k are one atom, the next 8 start sbo
+//   further, and the
+//              next `swizzle` / 2 columns n start lbo further. Without swizzle atoms are 8 x 8, the next 8 n
+//              start sbo further and the next 8 k lbo further.
 //   Swizzle: byte address bits 4.. are xored with bits 7..: 1, 2, 3 bits for 32, 64, 128.
 #pragma once
 #include "device/core.cuh"
@@ -33,23 +38,31 @@ QRS_DEV void wgmma_commit(QRS_AT) {
 template <int KEEP> QRS_DEV void wgmma_wait(QRS_AT) {
     host::self()->services->wgmma_order(host::self(), QHX_WARP_WGMMA_WAIT, KEEP, QRS_AT_PASS);
 }
-template <int KEEP, int R> QRS_DEV void wgmma_wait(float (&)[R], QRS_AT) { wgmma_wait<KEEP>(QRS_AT_PASS); }
+template <int KEEP, int R> QRS_DEV void wgmma_wait(float (&)[R], QRS_AT) {
+    wgmma_wait<KEEP>(QRS_AT_PASS);
+}
 template <int R> QRS_DEV void wgmma_hold(float (&)[R]) {}
 template <int N, bool TRANS_B>
-QRS_DEV void wgmma_f16_rs(float (&d)[N / 2], u32 a0, u32 a1, u32 a2, u32 a3, u64 desc, bool accumulate, QRS_AT) {
+QRS_DEV void wgmma_f16_rs(float (&d)[N / 2], u32 a0, u32 a1, u32 a2, u32 a3, u64 desc, bool accumulate,
+                          QRS_AT) {
     const u32 a[4] = {a0, a1, a2, a3};
     host::self()->services->wgmma(host::self(), d, N, a, desc, accumulate, TRANS_B, QRS_AT_PASS);
 }
 
 #elif QRS_ARCH_90
 
-QRS_DEV void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-QRS_DEV void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+QRS_DEV void wgmma_fence() {
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+QRS_DEV void wgmma_commit() {
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
 // All but the newest KEEP groups are complete.
 template <int KEEP> QRS_DEV void wgmma_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(KEEP) : "memory");
 }
-// Keeps the compiler from moving uses of d across this point: it does not know that registers change asynchronously.
+// Keeps the compiler from moving uses of d across this point: it does not know that registers change
+// asynchronously.
 template <int R> QRS_DEV void wgmma_hold(float (&d)[R]) {
 #pragma unroll
     for (int i = 0; i < R; i++)
@@ -89,7 +102,8 @@ template <int KEEP, int R> QRS_DEV void wgmma_wait(float (&d)[R]) {
 
 template <int N, bool TRANS_B>
 QRS_DEV void wgmma_f16_rs(float (&d)[N / 2], u32 a0, u32 a1, u32 a2, u32 a3, u64 desc, bool accumulate) {
-    static_assert(N == 8 || N == 16 || N == 32 || N == 64 || N == 96 || N == 128 || N == 256, "no such width");
+    static_assert(N == 8 || N == 16 || N == 32 || N == 64 || N == 96 || N == 128 || N == 256,
+                  "no such width");
     if constexpr (N == 8)
         QRS_WGMMA(8, 4, 4, 5, 6, 7, 8, 9, 10);
     else if constexpr (N == 16)

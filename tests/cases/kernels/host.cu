@@ -251,6 +251,27 @@ KERNEL(product_unwaited) {
 }
 QRS_ENTRY(product_unwaited)
 
+#line 1 "kernels/product_unfenced.cu"
+KERNEL(product_unfenced) {
+    float d[4] = {0, 0, 0, 0};
+    wgmma_f16_rs<8, false>(d, 0, 0, 0, 0, smem_desc(to_saddr(dynamic_smem()), 0, 128, 256), true);
+}
+QRS_ENTRY(product_unfenced)
+
+#line 1 "kernels/product_one_warp.cu"
+KERNEL(product_one_warp) {
+    const saddr s = to_saddr(dynamic_smem());
+    sts(s + threadIdx.x * 4, 0x3c003c00u);
+    block_sync();
+    float d[4] = {0, 0, 0, 0};
+    wgmma_fence();
+    if (warp() == 2)
+        wgmma_f16_rs<8, false>(d, 0, 0, 0, 0, smem_desc(s, 0, 128, 256), true);
+    wgmma_commit();
+    wgmma_wait<0>(d);
+}
+QRS_ENTRY(product_one_warp)
+
 #line 1 "kernels/cluster_gone.cu"
 KERNEL(cluster_gone) {
     const saddr s = to_saddr(dynamic_smem());
