@@ -119,8 +119,7 @@ void qhx_wgmma_work(qhx_warp *w) {
     memset(p, 0, sizeof *p);
     for (int i = 0; i < QHX_LANES; i++) {
         p->d[i] = w->fibre[i].d;
-        if (n < w->product_count)
-            memmove(w->product, w->product + n, (w->product_count - n) * sizeof *w->product);
+        memcpy(p->a[i], w->fibre[i].word, sizeof p->a[i]);
     }
     p->n = f->arg;
     p->desc = f->value;
