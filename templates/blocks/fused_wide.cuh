@@ -168,8 +168,7 @@ template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, saddr 
             for (int s = 0; s < 4; s++)
                 wide_product<SPLIT, true>(wa, a[s], al[s], v + (tile - p) * 8192 + s * 2048, vl + (tile - p) * 8192 + s * 2048);
             wgmma_commit();
-            if (SPLIT)
-                wgmma_wait<0>(); // so that a, al need not live longer
+            wgmma_wait<0>(); // a, al need not live longer: with two tiles in flight registers do not suffice
         }
     }
     wgmma_wait<0>(wa);

@@ -10,16 +10,16 @@ struct wide_stage {
 };
 QRS_DEV int wide_trapezoid(int p) { return (p * ${NT} - p * (p - 1) / 2) * 8192; }
 
-template <bool SPLIT> QRS_DEV void wide_issue(const wide_stage &s, int p, int slot, bool low)
+template <bool SPLIT> QRS_DEV void wide_issue(const wide_stage &s, int p, int slot)
 {
     if (threadIdx.x != 0)
         return;
     const u32 bytes = (${NT} - p) * 8192;
     const saddr base = to_saddr(s.smem), bar = base + ${O_BAR} + 8 * slot;
-    mbar_expect(bar, (low ? 2 * bytes : bytes) + 16384);
+    mbar_expect(bar, (SPLIT ? 2 * bytes : bytes) + 16384);
     bulk_load(base + ${O_V} + slot * ${NT * 8192}, s.v + wide_trapezoid(p), bytes, bar);
     bulk_load(base + ${O_T} + slot * 16384, s.t + p * 16384, 16384, bar);
-    if (SPLIT && low)
+    if (SPLIT)
         bulk_load(base + ${O_V + NT * 8192}, s.v + ${V_BYTES} + wide_trapezoid(p), bytes, bar);
 }
 
@@ -30,36 +30,29 @@ QRS_DEV int wide_next(u32 zero, int p, int end)
     return p;
 }
 
-// Applies panels 0 .. end-1 but those marked in zero. lows: panels that have a low plane.
-template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int end, u32 zero, u32 lows, wide_stage &s)
+// Applies panels begin .. end-1 but those marked in zero; with SPLIT all of them have a low plane.
+template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end, u32 zero, wide_stage &s)
 {
     const saddr base = to_saddr(s.smem);
-    int slot = 0, p = wide_next(zero, 0, end);
+    int slot = 0, p = wide_next(zero, begin, end);
     if (p < end)
-        wide_issue<SPLIT>(s, p, 0, SPLIT && (lows >> p & 1));
+        wide_issue<SPLIT>(s, p, 0);
     #pragma unroll 1
     while (p < end) {
         const int next = wide_next(zero, p + 1, end);
-        const bool low = ${SELECT and "SPLIT && shfl((int)(lows >> p & 1), 0)" or "SPLIT"};
         const saddr v = base + ${O_V} + slot * ${NT * 8192}, vl = base + ${O_V + NT * 8192}, t = base + ${O_T} + slot * 16384;
         float *x = (float *)(s.smem + ${O_X} + slot * 32768);
         mbar_wait(base + ${O_BAR} + 8 * slot, s.phases >> slot & 1);
         s.phases ^= 1u << slot;
-        if (low)
-            wide_gather<SPLIT>(c, p, v, vl, x);
-        else
-            wide_gather<false>(c, p, v, vl, x);
+        wide_gather<SPLIT>(c, p, v, vl, x);
         block_sync();
         if (!SPLIT && next < end)
-            wide_issue<false>(s, next, slot ^ 1, false);
-        if (low)
-            wide_scatter<SPLIT>(c, p, v, vl, x, t);
-        else
-            wide_scatter<false>(c, p, v, vl, x, t);
+            wide_issue<false>(s, next, slot ^ 1);
+        wide_scatter<SPLIT>(c, p, v, vl, x, t);
         if (SPLIT) {
             block_sync();
             if (next < end)
-                wide_issue<SPLIT>(s, next, 0, lows >> next & 1);
+                wide_issue<SPLIT>(s, next, 0);
         } else {
             slot ^= 1;
         }
@@ -128,10 +121,8 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
     for (i64 b = blockIdx.x; b < batch; b += gridDim.x) {
         const float *ab = a + b * stride_a;
         float *hb = h + b * stride_h;
-        // Bit p: panel p was zero throughout and has no reflectors; has a low plane.
-        u32 zero = 0, lows = 0;
-        int flags = 0;
-        bool split = ${PRODUCTS == 3 and "true" or "false"};
+        u32 zero = 0;    // bit p: panel p was zero throughout and has no reflectors
+        int split = ${PRODUCTS == 3 and 0 or KP}, flags = 0; // panels from `split` on have a low plane, and use it
         if (tid == 0)
             *bad = 0;
         block_sync();
@@ -148,23 +139,24 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 wide_prefetch(ab + gridDim.x * stride_a, lda, 0);
             const bool filled = found & 1;
 % if SELECT then
-            if (found & 2) {
-                split = true;
+            if ((found & 2) && k < split) {
+                split = k;
                 flags |= 4;
             }
 % end
             if (filled) {
                 if (tid == 0)
                     bulk_wait<0>(); // the last V and T are out of shared memory, and in scratch
-% if PRODUCTS == 3 or SELECT then
-                if (split)
-                    wide_update<true>(c, done, zero, lows, stage);
-                else
+% if PRODUCTS == 1 then
+                wide_update<false>(c, 0, done < split ? done : split, zero, stage);
 % end
-% if PRODUCTS == 3 then
-                    ;
-% else
-                    wide_update<false>(c, done, zero, lows, stage);
+% if SELECT then
+                if (split < done) {
+                    block_sync();
+                    wide_update<true>(c, split, done, zero, stage);
+                }
+% elseif PRODUCTS == 3 then
+                wide_update<true>(c, 0, done, zero, stage);
 % end
             }
             block_sync();
@@ -176,16 +168,14 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 if (tid < 64)
                     stau[tid] = 0.0f;
             } else {
-                if (!wide_panel(c, k, hb, ldh, exponent, v, vl, t, tl, k < ${USED}, split, shared, stau))
+                if (!wide_panel(c, k, hb, ldh, exponent, v, vl, t, tl, k < ${USED}, split <= k, shared, stau))
                     flags |= 2;
-                if (split)
-                    lows |= 1u << k;
                 if (k < ${USED} && tid == 0) {
                     const u32 bytes = (${NT} - k) * 8192;
                     bulk_store(v_scratch + wide_trapezoid(k), to_saddr(v), bytes);
                     bulk_store(t_scratch + k * 16384, to_saddr(t), 16384);
 % if PLANES == 2 then
-                    if (split)
+                    if (split <= k)
                         bulk_store(v_scratch + ${V_BYTES} + wide_trapezoid(k), to_saddr(vl), bytes);
 % end
                     bulk_commit();

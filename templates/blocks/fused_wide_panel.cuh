@@ -560,7 +560,7 @@ QRS_DEV bool wide_panel(wide_tile &c, int k, float *h, i64 ldh, const int *expon
     block_sync();
     wide_write(c, k, h, ldh, exponent, s);
     if (later) {
-        if (low)
+        if (shfl((int)low, 0))
             wide_publish<true>(c, k, v, vl, s);
         else
             wide_publish<false>(c, k, v, vl, s);
