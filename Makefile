@@ -161,10 +161,13 @@ $(BUILD)/tests/test_%: $(BUILD)/san/obj/tests/test_%.o $(san_libs)
 	$(call link,$(san_cflags) $(filter %.o,$^) $(san_group) $(shared_libs) $(cmocka_libs) $(lapack_libs) -rdynamic)
 
 # GPU programs travel to machines without our packages: no sanitizers, Lua and Jansson inside, CMocka beside.
-$(BUILD)/tests/gpu/test_%: $(BUILD)/obj/tests/gpu/test_%.o $(testlib_obj) $(BUILD)/libjudge.a \
+$(BUILD)/tests/gpu/test_%: $(BUILD)/obj/tests/gpu/test_%.o $(BUILD)/libtestlib.a $(BUILD)/libjudge.a \
 		$(BUILD)/libqrsmith-host.a $(BUILD)/libqrsmith.a
 	$(call link,$^ $(static_libs) $(cmocka_libs) $(gpu_rpath))
 gpu_rpath := -Wl,-rpath,'$$ORIGIN'
+# An archive: helpers that want LAPACK stay out of programs that don't use them.
+$(BUILD)/libtestlib.a: $(testlib_obj)
+	$(call archive)
 
 .PRECIOUS: $(BUILD)/obj/%.o $(BUILD)/san/obj/%.o
 
