@@ -140,7 +140,7 @@ static void print_rivals(const json_t *o, double ours) {
 
 static void print_result(const bench *b, const cli_case *c, const json_t *o) {
     char name[96];
-    printf("%-34s  ", cli_case_name(c, name, sizeof name));
+    printf("%-42s  ", cli_case_name(c, name, sizeof name));
     double mean = number(o, "mean_us"), ratio = number(o, "earlier_ratio");
     if (mean <= 0) {
         const char *verdict = json_string_value(json_object_get(o, "verdict"));

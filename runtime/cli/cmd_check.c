@@ -21,7 +21,7 @@ typedef struct tally {
 static void print_line(const cli_case *c, const qj_limits *limits, const qj_verdict *v,
                        const cli_info_count *info) {
     char name[96];
-    printf("%s  %-34s  factor %8.2f eps (%4.2f)  orth %8.2f eps (%4.2f)  products %-4s  split %lld  fell "
+    printf("%s  %-42s  factor %8.2f eps (%4.2f)  orth %8.2f eps (%4.2f)  products %-4s  split %lld  fell "
            "back %lld  "
            "%s (%s)\n",
            v->pass ? "pass" : "FAIL", cli_case_name(c, name, sizeof name), v->worst[QJ_FACTOR],
@@ -85,7 +85,7 @@ static qg_status note_trouble(const cli_case *c, bool forced, tally *t, const qg
         json_object_set_new(o, "error", json_sprintf("%s: %s", err->what, err->why));
         json_array_append_new(t->cases, o);
     } else {
-        printf("%s  %-34s  ", refused ? "none" : "FAIL", cli_case_name(c, name, sizeof name));
+        printf("%s  %-42s  ", refused ? "none" : "FAIL", cli_case_name(c, name, sizeof name));
         cli_print_error(err, stdout);
         fflush(stdout);
     }

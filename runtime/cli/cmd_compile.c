@@ -215,10 +215,14 @@ static qg_status compile_all(work *w, qg_error *err) {
     return status == QG_OK && v->folder ? write_cubins(w, err) : status;
 }
 
+/* What compiled, also beside failures: it is in the cache. */
 static int print_results(work *w) {
     json_t *list = w->v->json ? json_array() : NULL;
+    int compiled = 0;
     for (int i = 0; i < w->job_count; i++) {
         const cli_job *job = &w->jobs[i];
+        if (!job->cubin) continue;
+        compiled++;
         for (int k = 0; k < job->cubin->kernel_count; k++)
             w->unclean |= unclean(&job->cubin->kernels[k]);
         if (list)
@@ -227,8 +231,8 @@ static int print_results(work *w) {
             print_job(job, w->v->report);
     }
     if (list && !cli_print_json(list)) return CLI_ENVIRONMENT;
-    if (!list)
-        printf("%d cubin%s, %s\n", w->job_count, w->job_count == 1 ? "" : "s",
+    if (!list && compiled)
+        printf("%d cubin%s, %s\n", compiled, compiled == 1 ? "" : "s",
                w->unclean ? "some with a stack frame or spills (--report)" : "no stack frames, no spills");
     return w->unclean && w->v->strict ? CLI_FAILED : CLI_DONE;
 }
@@ -237,7 +241,8 @@ static int run(const void *p) {
     qg_error err = {0};
     work w = {.v = p};
     qg_status status = compile_all(&w, &err);
-    int code = status == QG_OK ? print_results(&w) : cli_report(&err);
+    int code = w.jobs ? print_results(&w) : CLI_DONE;
+    if (status != QG_OK) code = cli_report(&err);
     cli_jobs_free(w.jobs, w.job_count);
     free(w.jobs);
     if (w.compiler) qrt_compiler_close(w.compiler);

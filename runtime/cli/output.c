@@ -1,5 +1,6 @@
 #include "runtime/cli/output.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,22 +55,55 @@ static char *resolve(const char *path) {
     return real;
 }
 
-static qg_status open_temp(cli_output *o, qg_error *err) {
+/* A file without a name: nothing is left of it even when the process is killed. -1 where the file system has
+ * none. */
+static int open_nameless(const char *path) {
+    char *folder = strndup(path, (size_t)(strrchr(path, '/') - path + 1));
+    int fd = folder ? open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666) : -1;
+    free(folder);
+    return fd;
+}
+
+static int open_named(cli_output *o) {
     o->temp = join(o->path, ".tmp-XXXXXX");
-    if (!o->temp) return qg_fail(err, QG_NO_MEMORY, o->shown, "no memory for a file name", "");
-    int fd = mkstemp(o->temp);
+    int fd = o->temp ? mkstemp(o->temp) : -1;
     if (fd < 0) {
         free(o->temp);
         o->temp = NULL;
-        return refused(o, err);
+        return -1;
     }
     mode_t mask = umask(0); /* mkstemp's files are private; an output is an ordinary file */
     umask(mask);
     fchmod(fd, 0666 & ~mask);
-    o->file = fdopen(fd, "wb");
+    return fd;
+}
+
+static qg_status open_temp(cli_output *o, qg_error *err) {
+    int fd = open_nameless(o->path);
+    if (fd < 0) fd = open_named(o);
+    o->file = fd < 0 ? NULL : fdopen(fd, "wb");
     if (o->file) return QG_OK;
-    close(fd);
-    return refused(o, err);
+    qg_status status = refused(o, err);
+    if (fd >= 0) close(fd);
+    return status;
+}
+
+/* Gives a nameless file a temporary name, from which it can be renamed. */
+static bool name_temp(cli_output *o) {
+    char place[64], suffix[64];
+    if (o->temp) return true;
+    snprintf(place, sizeof place, "/proc/self/fd/%d", fileno(o->file));
+    for (int attempt = 0; attempt < 100; attempt++) {
+        snprintf(suffix, sizeof suffix, ".tmp-%ld-%d", (long)getpid(), attempt);
+        char *name = join(o->path, suffix);
+        if (name && !linkat(AT_FDCWD, place, AT_FDCWD, name, AT_SYMLINK_FOLLOW)) {
+            o->temp = name;
+            return true;
+        }
+        free(name);
+        if (errno != EEXIST) return false;
+    }
+    return false;
 }
 
 qg_status cli_output_add(cli_outputs *set, const char *path, FILE **out, qg_error *err) {
@@ -97,7 +131,7 @@ qg_status cli_output_add(cli_outputs *set, const char *path, FILE **out, qg_erro
 }
 
 static qg_status flush(cli_output *o, qg_error *err) {
-    bool ok = !ferror(o->file) && !fflush(o->file) && !fsync(fileno(o->file));
+    bool ok = !ferror(o->file) && !fflush(o->file) && !fsync(fileno(o->file)) && name_temp(o);
     int kept = errno;
     ok &= !fclose(o->file);
     o->file = NULL;
@@ -113,7 +147,9 @@ static qg_status keep_old(cli_output *o, qg_error *err) {
         o->backup = name;
         return QG_OK;
     }
+    int kept = errno;
     free(name);
+    errno = kept;
     return errno == ENOENT || errno == EPERM || errno == ENOTSUP ? QG_OK : refused(o, err);
 }
 
@@ -121,12 +157,12 @@ static qg_status publish(cli_output *o, qg_error *err) {
     if (rename(o->temp, o->path)) return refused(o, err);
     free(o->temp);
     o->temp = NULL;
+    o->published = true;
     return QG_OK;
 }
 
 static void restore(cli_output *o) {
-    if (o->temp) /* was not published */
-        return;
+    if (!o->published) return;
     if (o->backup && !rename(o->backup, o->path)) {
         free(o->backup);
         o->backup = NULL;

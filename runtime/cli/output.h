@@ -4,15 +4,17 @@
 #define CLI_OUTPUT_H
 
 #include "gen/error.h"
+#include <stdbool.h>
 #include <stdio.h>
 
 #define CLI_OUTPUT_MAX 4
 
 typedef struct cli_output {
-    const char *shown; /* as the user named it */
-    char *path;        /* final place, symbolic links followed */
-    char *temp, *backup;
+    const char *shown;   /* as the user named it */
+    char *path;          /* final place, symbolic links followed */
+    char *temp, *backup; /* temp is NULL while the file has no name, and once it is published */
     FILE *file;
+    bool published;
 } cli_output;
 
 typedef struct cli_outputs {
