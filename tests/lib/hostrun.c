@@ -173,41 +173,41 @@ static void run(qhx_module *module, const qt_batch *b, float *h, double *gates) 
     require(qhx_run(module, &call, &err), &err);
 }
 
-void qt_run_once(qhx_module *module, qt_batch *b, bool in_place) {
-    run(module, b, in_place ? b->a : b->h, NULL);
-    if (in_place) memcpy(b->h, b->a, (size_t)b->h_size * sizeof *b->h);
-}
-
 static const struct {
     int order;
     uint64_t seed;
     const char *name;
-} orders[] = {
+} orders[QT_ORDERS] = {
     {QHX_FORWARD, 0, "forward order"},
     {QHX_REVERSE, 0, "reverse order"},
     {QHX_SEEDED, 1, "seeded order 1"},
     {QHX_SEEDED, 20240229, "seeded order 2"},
 };
 
-static void set_order(const qt_host *host, size_t i) {
+static void set_order(const qt_host *host, int i) {
     assert_int_equal(qhx_set_order(host->executor, orders[i].order, orders[i].seed), QG_OK);
+}
+
+void qt_run_once(const qt_host *host, qhx_module *module, qt_batch *b, int order, bool in_place) {
+    set_order(host, order);
+    run(module, b, in_place ? b->a : b->h, NULL);
+    set_order(host, 0);
+    if (in_place) memcpy(b->h, b->a, (size_t)b->h_size * sizeof *b->h);
 }
 
 void qt_run_orders(const qt_host *host, qhx_module *module, qt_batch *b, const char *what) {
     qt_batch *again =
         qt_batch_new(b->batch, b->m, b->n, b->in, b->out, b->lda - (b->in == QG_ROW ? b->n : b->m));
     qt_batch_copy_a(again, b);
-    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+    for (int i = 0; i < QT_ORDERS; i++) {
         qt_batch *target = i ? again : b;
-        set_order(host, i);
         qt_batch_poison(target);
-        qt_run_once(module, target, false);
+        qt_run_once(host, module, target, i, false);
         char *text = qt_format("%s, %s", what, orders[i].name);
         qt_batch_padding_kept(target, text);
         if (i) qt_batch_same(b, again, text);
         free(text);
     }
-    set_order(host, 0);
     qt_batch_free(again);
 }
 
@@ -227,7 +227,7 @@ double *qt_verify(const qt_host *host, qhx_module *module, const qt_batch *b) {
         module = own = qt_load(host, plan);
         qg_plan_free(plan);
     }
-    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+    for (int i = 0; i < QT_ORDERS; i++) {
         set_order(host, i);
         run(module, b, b->h, i ? again : first);
         if (i && memcmp(first, again, size) != 0) fail_msg("verify: gates differ in %s", orders[i].name);

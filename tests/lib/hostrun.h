@@ -51,9 +51,12 @@ void qt_batch_copy_a(qt_batch *to, const qt_batch *from); /* same shape and padd
 /* Fails when a byte of padding in H or tau is not as qt_batch_poison() left it. */
 void qt_batch_padding_kept(const qt_batch *b, const char *what);
 
-/* One run, in the executor's current order. h_is_a: in place, H is written over A. */
-void qt_run_once(qhx_module *module, qt_batch *b, bool in_place);
-/* Forward, reverse and two seeded orders; fails unless all bits agree. Leaves the forward run's results in b.
+/* Thread orders: forward, reverse and two seeded ones. */
+enum { QT_ORDERS = 4 };
+
+/* One run in one of the orders. in_place: A is overwritten, then copied to H. */
+void qt_run_once(const qt_host *host, qhx_module *module, qt_batch *b, int order, bool in_place);
+/* All orders; fails unless all bits agree. Leaves the forward run's results in b.
  */
 void qt_run_orders(const qt_host *host, qhx_module *module, qt_batch *b, const char *what);
 
