@@ -274,7 +274,7 @@ qg_status qhx_launch_run(const qhx_launch *l, qhx_stacks *stacks, qg_error *err)
                         "kernel %s needs %lld threads at once, the CPU takes %d", l->kernel_name,
                         (long long)fibres, MAX_FIBRES);
     }
-    qhx_context_own(&t.main);
+    t.main = *l->own;
     status = qhx_stacks_need(stacks, (uint32_t)fibres, err);
     if (status == QG_OK && !allocate(&t, l, (int)slots))
         status = qg_fail(err, QG_NO_MEMORY, "host executor", "no memory for a launch", "");

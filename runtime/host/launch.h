@@ -6,6 +6,7 @@
 #include "runtime/host/state.h"
 
 typedef struct qhx_launch {
+    const qhx_context *own; /* of the calling thread: qhx_context_own() */
     const char *kernel_name;
     const qhx_kernel *kernel;
     void **args;

@@ -25,6 +25,7 @@ typedef struct run {
     int64_t workspace_size;
     void *owned; /* workspace allocated here */
     qhx_stacks *stacks;
+    qhx_context own; /* found once: AddressSanitizer's need of it is costly */
     int order;
     uint64_t seed;
     char what[512];
@@ -172,7 +173,8 @@ static qg_status do_launch(run *r, int i, qg_error *err) {
     const qg_op *op = &r->m->program->ops[i];
     argument *value = calloc((size_t)op->arg_count + 1, sizeof *value);
     void **args = calloc((size_t)op->arg_count + 1, sizeof *args);
-    qhx_launch l = {.kernel_name = op->kernel,
+    qhx_launch l = {.own = &r->own,
+                    .kernel_name = op->kernel,
                     .kernel = r->m->kernel[i],
                     .args = args,
                     .block = (uint32_t)op->block,
@@ -236,6 +238,7 @@ qg_status qhx_run(qhx_module *m, const qg_call *call, qg_error *err) {
     qhx_stacks_node *node = qhx_executor_take_stacks(m->executor);
     if (!node) return qg_fail(err, QG_NO_MEMORY, "host executor", "no memory", "");
     run r = {.m = m, .call = *call, .stacks = &node->stacks};
+    qhx_context_own(&r.own);
     qhx_executor_order(m->executor, &r.order, &r.seed);
     qg_status status = run_ops(&r, err);
     free(r.offsets);
