@@ -21,6 +21,27 @@ static const symbol symbols[] = {
 static const char *const sonames[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
 #define SONAMES (sizeof sonames / sizeof *sonames)
 
+/* Cuts the last component off. */
+static bool parent(char *path) {
+    char *slash = strrchr(path, '/');
+    if (!slash || slash == path) return false;
+    *slash = 0;
+    return true;
+}
+
+/* NVRTC opens its builtins by name alone, which only the loader's own folders answer. Loaded beforehand from
+ * NVRTC's folder they are found anywhere; where they aren't there, NVRTC may still find them. */
+static void load_builtins(qrt_nvrtc *nvrtc) {
+    Dl_info info;
+    char path[PATH_MAX], folder[PATH_MAX];
+    if (!dladdr((const void *)(uintptr_t)nvrtc->version, &info) || !info.dli_fname) return;
+    if (snprintf(folder, sizeof folder, "%s", info.dli_fname) >= (int)sizeof folder || !parent(folder))
+        return;
+    int size =
+        snprintf(path, sizeof path, "%s/libnvrtc-builtins.so.%d.%d", folder, nvrtc->major, nvrtc->minor);
+    if (size < (int)sizeof path) nvrtc->builtins = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
 /* Loads one file. False, with a line more in `tried`, when it is not there or not usable. */
 static bool try_file(const char *path, qrt_nvrtc *out, qg_text *tried) {
     *out = (qrt_nvrtc){0};
@@ -39,6 +60,7 @@ static bool try_file(const char *path, qrt_nvrtc *out, qg_text *tried) {
     if (out->version) out->version(&out->major, &out->minor);
     if (!missing && out->major >= 12) {
         snprintf(out->path, sizeof out->path, "%s", path);
+        load_builtins(out);
         return true;
     }
     qg_text_printf(tried, "%s%s is version %d.%d", tried->size ? "; " : "", path, out->major, out->minor);
@@ -58,14 +80,6 @@ static bool try_folder(const char *folder, const char *below, qrt_nvrtc *out, qg
     }
     qg_text_printf(tried, "%sno libnvrtc in %s%s", tried->size ? "; " : "", folder, below);
     return false;
-}
-
-/* Cuts the last component off. */
-static bool parent(char *path) {
-    char *slash = strrchr(path, '/');
-    if (!slash || slash == path) return false;
-    *slash = 0;
-    return true;
 }
 
 /* Where a build (build/nvrtc) and an installation (lib/qrsmith/nvrtc) keep an NVRTC of their own. */

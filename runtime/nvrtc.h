@@ -27,7 +27,7 @@
     X(archs, "nvrtcGetSupportedArchs", (int *archs))
 
 typedef struct qrt_nvrtc {
-    void *handle;
+    void *handle, *builtins;
     char path[512];
     int major, minor; /* of the compiler: 13.0 */
     const char *(*error_text)(int result);

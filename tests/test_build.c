@@ -1,7 +1,10 @@
 /* The build itself: embedded files, installation as a stranger uses it, and what a bare machine is told. */
 #include "gen/embedded.h"
+#include "runtime/nvrtc.h"
 #include "tests/lib/support.h"
 
+#include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,6 +125,22 @@ static void cuda_home_is_the_only_toolkit_when_given(void **state) {
     qt_output_free(&output);
 }
 
+/* Else NVRTC works only where the loader knows its folder: not from a wheel, nor from many toolkits. */
+static void nvrtcs_builtins_come_from_its_own_folder(void **state) {
+    (void)state;
+    qrt_nvrtc nvrtc;
+    qg_error err;
+    if (qrt_nvrtc_open(NULL, &nvrtc, &err) != QG_OK) fail_msg("%s", err.why);
+    assert_non_null(nvrtc.builtins);
+    Dl_info compiler;
+    struct link_map *builtins;
+    assert_int_not_equal(dladdr((const void *)(uintptr_t)nvrtc.version, &compiler), 0);
+    assert_int_equal(dlinfo(nvrtc.builtins, RTLD_DI_LINKMAP, &builtins), 0);
+    size_t folder = (size_t)(strrchr(compiler.dli_fname, '/') - compiler.dli_fname);
+    assert_memory_equal(compiler.dli_fname, builtins->l_name, folder + 1);
+    qrt_nvrtc_close(&nvrtc);
+}
+
 /* Failing, crashing and empty programs each count, and the last line adds up. */
 static void runner_counts_what_went_wrong(void **state) {
     (void)state;
@@ -168,6 +187,7 @@ int main(void) {
         cmocka_unit_test(installed_header_and_library_serve_c_and_cpp),
         cmocka_unit_test(a_bare_machine_is_told_the_packages),
         cmocka_unit_test(cuda_home_is_the_only_toolkit_when_given),
+        cmocka_unit_test(nvrtcs_builtins_come_from_its_own_folder),
         cmocka_unit_test(runner_counts_what_went_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
