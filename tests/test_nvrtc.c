@@ -15,6 +15,7 @@
 
 static qg_library *lib;
 static qrt_compiler *compiler;
+static time_t started;
 
 static void fail_with(const char *what, const qg_error *err) {
     fail_msg("%s: %s: %s (%s)", what, err->what, err->why, err->fix);
@@ -53,7 +54,6 @@ typedef struct job {
 static job jobs[JOBS];
 static int job_count;
 static atomic_int next_job;
-static time_t started;
 
 /* Takes the plan over; a source already listed for that arch is dropped. */
 static void add_job(qg_plan *plan) {
