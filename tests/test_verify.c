@@ -32,6 +32,8 @@ static const shape shapes[] = {
     {33, 65, 2, QG_COL, QG_COL, "{\"lanes\": 1, \"threads\": 32, \"tile\": 2}", false},
     {65, 33, 2, QG_COL, QG_ROW, "{\"hold\": \"workspace\", \"threads\": 64}", false},
     {600, 9, 2, QG_ROW, QG_COL, NULL, false},
+    {2500, 20, 2, QG_ROW, QG_ROW, NULL, false}, /* a warp a column, few columns a block */
+    {12000, 3, 2, QG_COL, QG_ROW, NULL, false}, /* too tall for shared memory */
 };
 
 static qt_host host;

@@ -29,10 +29,10 @@ qj_limits qj_limits_for(int64_t m, int64_t n, qg_precision precision);
 typedef struct qj_verdict {
     bool pass;
     int64_t matrices, failed; /* how many were judged, how many failed */
-    int64_t matrix;      /* the worst: largest share of a limit, a failure of "finite" above all; -1: none */
-    qj_gate gate;        /* of it, the gate with the largest share */
-    double value, limit; /* that gate's value and limit, units of eps */
-    double share;        /* value / limit; infinite when not a number or not finite */
+    int64_t matrix;           /* the worst: largest share of a limit, the first of equals; -1: none */
+    qj_gate gate;             /* of it, the gate with the largest share; QJ_FINITE when that failed */
+    double value, limit;      /* that gate's value and limit, units of eps */
+    double share;             /* value / limit; infinite when not a number or not finite */
     double worst[QJ_GATES]; /* over all matrices: largest factor, orth and tau (NaN wins), smallest finite */
 } qj_verdict;
 
