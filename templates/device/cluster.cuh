@@ -42,6 +42,10 @@ QRS_DEV void mbar_arrive_remote(u32 bar, QRS_AT) {
     host::self()->services->mbar(host::self(), QHX_MBAR_ARRIVE, bar, 0, QRS_AT_PASS);
 }
 
+QRS_DEV void mbar_wait_cluster(saddr bar, u32 parity, QRS_AT) {
+    mbar_wait(bar, parity, QRS_AT_PASS);
+}
+
 #elif QRS_ARCH_90
 
 QRS_DEV int cluster_rank() {
@@ -87,6 +91,19 @@ QRS_DEV void st_async(u32 a, f32x4 v, u32 bar) {
 }
 QRS_DEV void mbar_arrive_remote(u32 bar) {
     asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");
+}
+
+// As mbar_wait(), when what it announces are plain writes (sts_remote) of another CTA.
+QRS_DEV void mbar_wait_cluster(saddr bar, u32 parity) {
+    u32 done;
+    do {
+        asm volatile(
+            "{.reg .pred p;\n mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n "
+            "selp.b32 %0, 1, 0, p;}"
+            : "=r"(done)
+            : "r"(bar), "r"(parity)
+            : "memory");
+    } while (!done);
 }
 
 #endif

@@ -73,6 +73,7 @@ static void factor(fixture *f) {
 
 static int set_up(void **state) {
     fixture *f = calloc(1, sizeof *f);
+    *state = f; /* what there is when something fails is still freed */
     f->folder = template_folder();
     qrs_context_options context = {.struct_size = sizeof context, .templates = f->folder};
     qrs_plan_options plan = {.struct_size = sizeof plan, .family = "primitives"};
@@ -84,12 +85,12 @@ static int set_up(void **state) {
     f->sm90 = strstr(facts.source, "QRS_KERNEL(warpgroups") != NULL;
     print_message("%s\n%s\n", qrs_context_info(f->context), facts.name);
     factor(f);
-    *state = f;
     return 0;
 }
 
 static int tear_down(void **state) {
     fixture *f = *state;
+    if (!f) return 0;
     qrs_plan_destroy(f->plan);
     qrs_context_destroy(f->context);
     qt_remove_tree(f->folder);

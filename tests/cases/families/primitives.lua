@@ -381,7 +381,7 @@ QRS_KERNEL(clusters, 256, 1)(const float *A, float *H) {
     mbar_arrive_remote(cluster_map(bar + 8, next));
     cluster_arrive();
     cluster_wait();
-    mbar_wait(bar + 8, 0);
+    mbar_wait_cluster(bar + 8, 0);
     const float w = lds<float>(s + 8192 + (255 - t) * 4) + lds_remote<float>(cluster_map(s + 8192 + t * 4, (r + 2) % n));
     H[(84 + r) * 256 + t] = add_rn(w, mul_rn(v.z, v.w));
     cluster_sync();
