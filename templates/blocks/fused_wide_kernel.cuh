@@ -4,10 +4,11 @@
 // Finished V and T lie in scratch exactly as they lie in shared memory, so each moves by one bulk copy. With one product two stages alternate
 // and the next panel's V arrives while this one is applied; with three, both planes fill the same space and copies wait for it.
 struct wide_stage {
-    u8 *smem;
-    const u8 *v, *t; // this CTA's scratch
+    const u8 *v, *t; // scratch of all CTAs; this one's place is found anew each time, registers being what is short
     u32 phases;      // of the two barriers, bit = slot
 };
+QRS_DEV i64 wide_v_place() { return (i64)blockIdx.x * ${V_BYTES * PLANES}; }
+QRS_DEV i64 wide_t_place() { return (i64)blockIdx.x * ${KP * 16384}; }
 QRS_DEV int wide_trapezoid(int p) { return (p * ${NT} - p * (p - 1) / 2) * 8192; }
 
 template <bool SPLIT> QRS_DEV void wide_issue(const wide_stage &s, int p, int slot)
@@ -15,12 +16,12 @@ template <bool SPLIT> QRS_DEV void wide_issue(const wide_stage &s, int p, int sl
     if (threadIdx.x != 0)
         return;
     const u32 bytes = (${NT} - p) * 8192;
-    const saddr base = to_saddr(s.smem), bar = base + ${O_BAR} + 8 * slot;
+    const saddr base = to_saddr(dynamic_smem()), bar = base + ${O_BAR} + 8 * slot;
     mbar_expect(bar, (SPLIT ? 2 * bytes : bytes) + 16384);
-    bulk_load(base + ${O_V} + slot * ${NT * 8192}, s.v + wide_trapezoid(p), bytes, bar);
-    bulk_load(base + ${O_T} + slot * 16384, s.t + p * 16384, 16384, bar);
+    bulk_load(base + ${O_V} + slot * ${NT * 8192}, s.v + wide_v_place() + wide_trapezoid(p), bytes, bar);
+    bulk_load(base + ${O_T} + slot * 16384, s.t + wide_t_place() + p * 16384, 16384, bar);
     if (SPLIT)
-        bulk_load(base + ${O_V + NT * 8192}, s.v + ${V_BYTES} + wide_trapezoid(p), bytes, bar);
+        bulk_load(base + ${O_V + NT * 8192}, s.v + wide_v_place() + ${V_BYTES} + wide_trapezoid(p), bytes, bar);
 }
 
 QRS_DEV int wide_next(u32 zero, int p, int end)
@@ -33,7 +34,7 @@ QRS_DEV int wide_next(u32 zero, int p, int end)
 // Applies panels begin .. end-1 but those marked in zero; with SPLIT all of them have a low plane.
 template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end, u32 zero, wide_stage &s)
 {
-    const saddr base = to_saddr(s.smem);
+    const saddr base = to_saddr(dynamic_smem());
     int slot = 0, p = wide_next(zero, begin, end);
     if (p < end)
         wide_issue<SPLIT>(s, p, 0);
@@ -41,7 +42,7 @@ template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end,
     while (p < end) {
         const int next = wide_next(zero, p + 1, end);
         const saddr v = base + ${O_V} + slot * ${NT * 8192}, vl = base + ${O_V + NT * 8192}, t = base + ${O_T} + slot * 16384;
-        float *x = (float *)(s.smem + ${O_X} + slot * 32768);
+        float *x = (float *)(dynamic_smem() + ${O_X} + slot * 32768);
         mbar_wait(base + ${O_BAR} + 8 * slot, s.phases >> slot & 1);
         s.phases ^= 1u << slot;
         wide_gather<SPLIT>(c, p, v, vl, x);
@@ -108,19 +109,15 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
     int *exponent = (int *)(smem + ${O_EXP}), *bad = (int *)(smem + ${O_FLAG});
     u8 *v = smem + ${O_V}, *vl = v + ${NT * 8192}, *t = smem + ${O_T}, *tl = t + 8192;
     const int tid = (int)threadIdx.x;
-    v_scratch += (i64)blockIdx.x * ${V_BYTES * PLANES};
-    t_scratch += (i64)blockIdx.x * ${KP * 16384};
     if (tid == 0) {
         mbar_init(to_saddr(smem + ${O_BAR}), 1);
         mbar_init(to_saddr(smem + ${O_BAR + 8}), 1);
         fence_mbar_init();
     }
-    wide_stage stage = {smem, v_scratch, t_scratch, 0};
+    wide_stage stage = {v_scratch, t_scratch, 0};
 
     #pragma unroll 1
     for (i64 b = blockIdx.x; b < batch; b += gridDim.x) {
-        const float *ab = a + b * stride_a;
-        float *hb = h + b * stride_h;
         u32 zero = 0;    // bit p: panel p was zero throughout and has no reflectors
         int split = ${PRODUCTS == 3 and 0 or KP}, flags = 0; // panels from `split` on have a low plane, and use it
         if (tid == 0)
@@ -132,11 +129,11 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             const int first = 64 * k, done = k < ${KP} ? k : ${KP};
             // From here on every branch around products hangs on values that went through a shuffle: the compiler must see
             // that they are uniform, or it serialises the products.
-            const int found = shfl(wide_load(c, ab, lda, first, stats, bad, exponent), 0);
+            const int found = shfl(wide_load(c, a + b * stride_a, lda, first, stats, bad, exponent), 0);
             if (k + 1 < ${NP})
-                wide_prefetch(ab, lda, first + 64);
+                wide_prefetch(a + b * stride_a, lda, first + 64);
             else if (b + gridDim.x < batch)
-                wide_prefetch(ab + gridDim.x * stride_a, lda, 0);
+                wide_prefetch(a + (b + gridDim.x) * stride_a, lda, 0);
             const bool filled = found & 1;
 % if SELECT then
             if ((found & 2) && k < split) {
@@ -160,23 +157,23 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 % end
             }
             block_sync();
-            wide_spill(c, hb, ldh, first, filled ? done : ${NT}, exponent);
+            wide_spill(c, h + b * stride_h, ldh, first, filled ? done : ${NT}, exponent);
             if (k >= ${KP})
-                ${KP < NP and "wide_spill(c, hb, ldh, first, " .. NT .. ", exponent);" or ";"}
+                ${KP < NP and "wide_spill(c, h + b * stride_h, ldh, first, " .. NT .. ", exponent);" or ";"}
             else if (!filled) {
                 zero |= 1u << k;
                 if (tid < 64)
                     stau[tid] = 0.0f;
             } else {
-                if (!wide_panel(c, k, hb, ldh, exponent, v, vl, t, tl, k < ${USED}, split <= k, shared, stau))
+                if (!wide_panel(c, k, h + b * stride_h, ldh, exponent, v, vl, t, tl, k < ${USED}, split <= k, shared, stau))
                     flags |= 2;
                 if (k < ${USED} && tid == 0) {
                     const u32 bytes = (${NT} - k) * 8192;
-                    bulk_store(v_scratch + wide_trapezoid(k), to_saddr(v), bytes);
-                    bulk_store(t_scratch + k * 16384, to_saddr(t), 16384);
+                    bulk_store(v_scratch + wide_v_place() + wide_trapezoid(k), to_saddr(v), bytes);
+                    bulk_store(t_scratch + wide_t_place() + k * 16384, to_saddr(t), 16384);
 % if PLANES == 2 then
                     if (split <= k)
-                        bulk_store(v_scratch + ${V_BYTES} + wide_trapezoid(k), to_saddr(vl), bytes);
+                        bulk_store(v_scratch + wide_v_place() + ${V_BYTES} + wide_trapezoid(k), to_saddr(vl), bytes);
 % end
                     bulk_commit();
                 }

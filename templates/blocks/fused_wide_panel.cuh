@@ -12,133 +12,75 @@ struct wide_shared {
     int verdict;
     union {
         gram_buffers recursion;
-        struct {
-            float x[2][${NT * 64}], pivot[2][64], part[2][2][64];
-        } rows;
         float product[32 * 33];
     };
 };
 
-// By bits: from a conditional between array elements the compiler makes a choice of addresses, and puts the array into memory.
-QRS_DEV float wide_pick(bool first, float a, float b)
+// The panel one column after another in shared memory: a warp takes every eighth column, a barrier a column, nothing clever and little
+// code. x: [64][${NT * 64}], rows counted from the panel's first; rows: how many there are. V below the diagonal and R on and above it
+// afterwards. steps: columns that have a reflector. tau: shared, 64. Synchronises.
+QRS_DEV void wide_rows(float *x, int rows, int steps, float *tau)
 {
-    const u32 mask = first ? ~0u : 0u;
-    return as_f32((as_u32(a) & mask) | (as_u32(b) & ~mask));
-}
-
-// Panel columns one after another on the fragments themselves: two barriers a column, nothing clever. c: V below the diagonal, R on and above it.
-// Needs s->rows only. steps: columns that have a reflector. tau: shared, 64.
-QRS_DEV void wide_rows(wide_tile &c, int k, int steps, wide_shared *s, float *tau)
-{
-    // The tiles' loops are the generator's: the compiler gives up unrolling them, and c would go to memory.
-    const int wg = wide_group(), w = (int)warp() & 3, l = lane();
+    const int w = warp(), l = lane();
     #pragma unroll 1
     for (int step = 0; step < steps; step++) {
-        const int b = step & 1, row = 64 * k + step;
-        float *x = s->rows.x[b], *pivot = s->rows.pivot[b];
-        const bool owner = w == step >> 4 && l >> 2 == (step & 7), high = (step & 8) != 0;
-        power_of_two grow = {1.0f, 1.0f};
-        bool zero = false;
-        float squares, dot[2];
+        float *pivot = x + step * ${NT * 64};
+        float squares = 0.0f, most = 0.0f;
         #pragma unroll 1
-        for (bool again = false;; again = true) {
-% for j = 0, J - 1 do
-            #pragma unroll
-            for (int i = 0; i < 8; i++) {
-                const int r = (${2 * j} + wg) * 64 + wide_row(i);
-                if (owner && r < ${NT * 64})
-                    *(f32x2 *)(x + r) = {wide_pick(high, c[${j}][4 * i + 2], c[${j}][4 * i]), wide_pick(high, c[${j}][4 * i + 3], c[${j}][4 * i + 1])};
-                if (r == (row & ~1)) {
-                    pivot[wide_column(0)] = wide_pick(row & 1, c[${j}][4 * i + 1], c[${j}][4 * i]);
-                    pivot[wide_column(1)] = wide_pick(row & 1, c[${j}][4 * i + 3], c[${j}][4 * i + 2]);
-                }
-            }
-% end
-            block_sync();
-            float most = 0.0f;
-            dot[0] = dot[1] = 0.0f;
-% for j = 0, J - 1 do
-            #pragma unroll
-            for (int i = 0; i < 8; i++) {
-                const int r = (${2 * j} + wg) * 64 + wide_row(i);
-                if (r >= ${NT * 64})
-                    continue;
-                const f32x2 v = *(const f32x2 *)(x + r);
-                const float v0 = r > row ? v.x : 0.0f, v1 = r + 1 > row ? v.y : 0.0f;
-                most = fmaxf(most, fmaxf(fabsf(v0), fabsf(v1)));
-                #pragma unroll
-                for (int h = 0; h < 2; h++)
-                    dot[h] = fmaf(v1, c[${j}][4 * i + 2 * h + 1], fmaf(v0, c[${j}][4 * i + 2 * h], dot[h]));
-            }
-% end
-            #pragma unroll
-            for (int h = 0; h < 2; h++) {
-                dot[h] += shfl_xor(dot[h], 1);
-                dot[h] += shfl_xor(dot[h], 2);
-                if ((l & 3) == 0)
-                    s->rows.part[b][wg][wide_column(h)] = dot[h];
-            }
-            block_sync();
-            squares = s->rows.part[b][0][step] + s->rows.part[b][1][step];
-            #pragma unroll
-            for (int h = 0; h < 2; h++)
-                dot[h] = s->rows.part[b][0][wide_column(h)] + s->rows.part[b][1][wide_column(h)];
-            if (!(squares < QRS_TINY_SQUARES * 0x1p12f) || again)
-                break;
-            // Rare, and the same for the whole block: as in fused_rows.cuh.
-            const float alpha = fabsf(pivot[step]);
+        for (int i = step + 1 + l; i < rows; i += 32) {
+            squares = fmaf(pivot[i], pivot[i], squares);
+            most = fmaxf(most, fabsf(pivot[i]));
+        }
+        squares = warp_sum(squares);
+        power_of_two shrink = {1.0f, 1.0f}, grow = {1.0f, 1.0f};
+        bool zero = false;
+        if (squares < QRS_TINY_SQUARES * 0x1p12f) { // rare: all warps find the same
             most = warp_max(most);
-            block_sync();
-            s->rows.part[b][wg][w * 16 + (l & 15)] = most;
-            block_sync();
-            #pragma unroll 1
-            for (int u = 0; u < 8; u++)
-                most = fmaxf(most, s->rows.part[b][u >> 2][(u & 3) * 16]);
-            block_sync();
             zero = most == 0.0f;
-            if (zero || !is_finite(alpha))
-                break;
-            const int ex = pow2_exponent(fmaxf(most, alpha));
-            const power_of_two shrink = make_power_of_two(-ex);
-            grow = make_power_of_two(ex);
-% for j = 0, J - 1 do
-            #pragma unroll
-            for (int i = 0; i < 32; i++)
-            {
-                const int at = (${2 * j} + wg) * 64 + wide_row(i >> 2) + (i & 1);
-                const bool mine = owner & (at >= row) & ((i >> 1 & 1) == (int)high);
-                c[${j}][i] *= mine ? shrink.first : 1.0f; // one factor after the other: times() without a branch
-                c[${j}][i] *= mine ? shrink.second : 1.0f;
+            if (!zero && is_finite(pivot[step])) {
+                const int ex = pow2_exponent(fmaxf(most, fabsf(pivot[step])));
+                shrink = make_power_of_two(-ex);
+                grow = make_power_of_two(ex);
+                squares = 0.0f;
+                #pragma unroll 1
+                for (int i = step + 1 + l; i < rows; i += 32)
+                    squares = fmaf(times(shrink, pivot[i]), times(shrink, pivot[i]), squares);
+                squares = warp_sum(squares);
             }
-% end
         }
-        const float alpha = pivot[step];
+        const float alpha = times(shrink, pivot[step]);
         const reflector r = zero ? no_reflector(alpha) : make_reflector(alpha, squares);
-        #pragma unroll
-        for (int h = 0; h < 2; h++) {
-            const int col = wide_column(h);
-            const float g = r.step * fmaf(r.rho, dot[h], pivot[col]);
-% for j = 0, J - 1 do
-            #pragma unroll
-            for (int i = 0; i < 8; i++)
-                #pragma unroll
-                for (int e = 0; e < 2; e++) {
-                    const int at = (${2 * j} + wg) * 64 + wide_row(i) + e;
-                    float &y = c[${j}][4 * i + 2 * h + e];
-                    if (at >= row && at < ${NT * 64}) {
-                        if (col > step)
-                            y = fmaf(-g, at == row ? r.gap : x[at], y);
-                        else if (col == step)
-                            y = at == row ? times(grow, r.beta) : y * r.rho;
-                    }
-                }
-% end
+        #pragma unroll 1
+        for (int col = w; col < 64; col += 8) {
+            float *y = x + col * ${NT * 64}, dot = 0.0f;
+            if (col <= step)
+                continue;
+            #pragma unroll 4
+            for (int i = step + 1 + l; i < rows; i += 32)
+                dot = fmaf(times(shrink, pivot[i]), y[i], dot);
+            dot = warp_sum(dot);
+            const float g = r.step * fmaf(r.rho, dot, y[step]);
+            warp_sync(); // everybody has read the pivot row
+            #pragma unroll 4
+            for (int i = step + 1 + l; i < rows; i += 32)
+                y[i] = fmaf(-g, times(shrink, pivot[i]), y[i]);
+            if (l == 0)
+                y[step] = fmaf(-g, r.gap, y[step]);
         }
-        if (threadIdx.x == 0)
-            tau[step] = r.tau;
+        block_sync(); // nobody needs the raw column any more
+        if (w == (step & 7)) {
+            #pragma unroll 1
+            for (int i = step + 1 + l; i < rows; i += 32)
+                pivot[i] = times(shrink, pivot[i]) * r.rho;
+            if (l == 0) {
+                pivot[step] = zero ? alpha : times(grow, r.beta);
+                tau[step] = r.tau;
+            }
+        }
     }
     if ((int)threadIdx.x < 64 && (int)threadIdx.x >= steps)
         tau[threadIdx.x] = 0.0f;
+    block_sync();
 }
 
 // Adds the warpgroups' shares of a symmetric 64 x 64 sum, times f, into out (row stride 68). Synchronises before and after.
@@ -546,16 +488,28 @@ QRS_DEV bool wide_panel(wide_tile &c, int k, float *h, i64 ldh, const int *expon
         gram = shfl((int)wide_agrees(c, k, s, tau), 0);
     }
     if (!gram) {
+        // The planes' space, as fp32: both take 4 bytes an entry.
+        float *x = (float *)v;
         wide_restore(c, k, sv, svl, s, top);
-        block_sync(); // the recursion's buffers are the rows'
-        wide_rows(c, k, ${K} - 64 * k < 64 ? ${K} - 64 * k : 64, s, tau);
+        block_sync();
         #pragma unroll
         for (int j = 0; j < ${J}; j++)
-            if (2 * j + wg == k) {
+            if (2 * j + wg >= k && 2 * j + wg < ${NT}) {
                 #pragma unroll
                 for (int i = 0; i < 32; i++)
-                    s->rv[(wide_row(i >> 2) + (i & 1)) * 68 + wide_column(i >> 1 & 1)] = c[j][i];
+                    x[wide_column(i >> 1 & 1) * ${NT * 64} + (2 * j + wg - k) * 64 + wide_row(i >> 2) + (i & 1)] = c[j][i];
             }
+        block_sync();
+        wide_rows(x, (${NT} - k) * 64, ${K} - 64 * k < 64 ? ${K} - 64 * k : 64, tau);
+        #pragma unroll
+        for (int j = 0; j < ${J}; j++)
+            if (2 * j + wg > k && 2 * j + wg < ${NT}) {
+                #pragma unroll
+                for (int i = 0; i < 32; i++)
+                    c[j][i] = x[wide_column(i >> 1 & 1) * ${NT * 64} + (2 * j + wg - k) * 64 + wide_row(i >> 2) + (i & 1)];
+            }
+        for (int e = threadIdx.x; e < 4096; e += 256)
+            s->rv[(e & 63) * 68 + (e >> 6)] = x[(e >> 6) * ${NT * 64} + (e & 63)];
     }
     block_sync();
     wide_write(c, k, h, ldh, exponent, s);
