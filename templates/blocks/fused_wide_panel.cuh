@@ -8,7 +8,7 @@ struct wide_shared {
     float rv[64 * 68];         // top block; then R on and above the diagonal, V below
     float gram[64 * 68];       // G; then M; then V'V
     int shift[64];             // P2's columns times 2^-shift have their largest magnitude in [32, 64)
-    float most[2][64], square[2][64];
+    float most[2][64], square[2][64], whole[64];
     int verdict;
     union {
         gram_buffers recursion;
@@ -476,11 +476,9 @@ QRS_DEV bool wide_panel(wide_tile &c, int k, float *h, i64 ldh, const int *expon
     float *top = (float *)t;
     wide_store(c, k, sv, svl, s, top);
     wide_gram(k, sv, svl, s);
-    if (wg == 0) {
-        const bool good = gram_recursion(s->rv, s->gram, &s->recursion, s->gram, s->rv, tau, k == ${NT - 1});
-        if (threadIdx.x == 0)
-            s->verdict = good;
-    }
+    const bool good = gram_pair(s->rv, s->gram, s->exchange, s->whole, &s->recursion, tau, k == ${NT - 1});
+    if (threadIdx.x == 0)
+        s->verdict = good;
     block_sync();
     bool gram = shfl(s->verdict, 0);
     if (gram) {

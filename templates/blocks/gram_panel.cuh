@@ -3,15 +3,9 @@
 // Parameters: M, N, K, W, TILES, MT, OUT, PRODUCTS, PLANE, LIMIT (largest deviation of tau v'v / 2 from 1).
 // G = P2'P2 and V2 = P2 M are formed as three TF32 products (hi hi + hi lo + lo hi): fp32 level, with fp32's range, so that
 // columns that shrank lose nothing. G takes both operands straight from the accumulators that hold C^T.
-QRS_DEV void gram_split(float x, u32 &hi, u32 &lo)
-{
-    hi = tf32_bits(x);
-    lo = tf32_bits(x - as_f32(hi));
-}
-
 struct gram_shared {
     gram_buffers buffers;
-    float gram[32 * 36], m[32 * 40], rv[32 * 36];
+    float gram[32 * 36], m[32 * 40], rv[32 * 36], whole[32];
     float norms[${W}][32];
     int good;
 };
@@ -121,8 +115,10 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
 QRS_DEV bool gram_panel(const float *panel, int first, const int *exponent, float *h, i64 ldh, gram_shared *s, float *tau, u8 *v)
 {
     const int l = lane(), w = warp(), tile0 = first / 16;
+    if (threadIdx.x < 32)
+        s->whole[l] = gram_square(panel, s->gram, 32, l);
     if (w < 4) {
-        const bool good = gram_recursion(panel, s->gram, &s->buffers, s->m, s->rv, tau, false);
+        const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, tau, false, false);
         if (threadIdx.x == 0)
             s->good = good;
     }

@@ -7,56 +7,52 @@
 //   G -= g G[j,:] + G[:,j] g' - g g' G[j,j] on what is left.
 // Then V1 = P1 rho below its diagonal and V2 = P2 (M rho). Only what lies below the top block is squared in conditioning.
 //
-// Parameters: B = 32 or 64; LD row stride of P1, G and [R \ V1]; LDM of M.
+// Parameters: B = 32; NC = 1, or 2: 32 passive columns follow the 32 of the panel and are only transformed; LD row stride of P1, G and
+// [R \\ V1]; LDM of M. G has B rows and 32 NC columns. Of a passive column c, R[:,c] and M[:,c] come out: the column is now C + P2 M[:,c].
 // Layout: warp w of 4, lane + 32 t = column; x[k] and gram[k] are row 4 k + w. Row j of x turns into row j of M once it has been
 // the pivot row, so one array holds both. Everything off the chain dots -> barrier -> scalars -> update runs in its shadow: the
 // update of G by step j happens during step j + 1, of which only row j + 1 is needed at once (`row`), and every lane also carries
 // the next pivot column at its own rows (xb), found from its old values and its own g. One barrier of 128 threads a column.
-// Measured on an H200, B = 32, with 4 warps: 258 cycles a column (1, 2, 8 warps: 763, 303, 400); B = 64: 454.
-% local RW, NC = B // 4, B // 32
+// Measured on an H200, NC = 1, with 4 warps: 258 cycles a column (1, 2, 8 warps: 763, 303, 400); 64 columns at once: 454.
+% local RW = B // 4
 struct gram_buffers { // shared; every first index is the column's parity
-    float part[2][${B + 4}][4]; // dots by column and warp
-    f32x2 pivot[2][${B + 4}];   // row j of P1 and of G
+    float part[2][${32 * NC + 4}][4]; // dots by column and warp
+    f32x2 pivot[2][${32 * NC + 4}]; // row j of P1 and of G
     float next[2][${B}];    // old column j + 1 of x, in the order of the rows' owners: row 4 k + w at ${RW} w + k
     float row[2][${B}];     // row j of G in that order
     float g[2][${B}];       // g of step j in that order
-    float square[4][${B}];  // column squares of P1 (and G's diagonal) at the start, by warp
 };
 
 // Threads 0..127 call. Results in shared memory: m, upper triangular with zeros below, columns scaled by rho (may be gram_in's place); rv, R on and
-// above the diagonal and V1 below (may be p1's place); tau. bare: nothing lies below the top block, so that nothing can cancel.
+// above the diagonal and V1 below (may be p1's place); tau. whole: the columns' squares at the panel's start. bare: nothing lies below the
+// top block, so that nothing can cancel. passive: the passive columns are there.
 // True, in each of the four warps, when the recursion went well as far as it can tell; the true norms of V have the last word.
-QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, gram_buffers *s, float *m, float *rv, float *tau, bool bare)
+QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *whole, gram_buffers *s, float *m, float *rv, float *tau,
+                            bool bare, bool passive)
 {
     const int l = lane(), w = warp();
     float x[${RW}][${NC}], gram[${RW}][${NC}], xb[${RW}], old_row[${RW}], old_h[${NC}], old_g[${NC}], row[${NC}];
-    float start[${NC}], rho_of[${NC}], squares_of[${NC}], beta_of[${NC}];
+    float start = gram_in[l * ${LD + 1}], rho_of = 0.0f, squares_of = 0.0f, beta_of = 0.0f;
     #pragma unroll
     for (int t = 0; t < ${NC}; t++) {
-        float square = 0.0f;
         #pragma unroll
         for (int k = 0; k < ${RW}; k++) {
-            x[k][t] = p1[(4 * k + w) * ${LD} + l + 32 * t];
-            gram[k][t] = gram_in[(4 * k + w) * ${LD} + l + 32 * t];
-            square = fmaf(x[k][t], x[k][t], square);
-            if (4 * k + w == l + 32 * t)
-                square += gram[k][t];
+            x[k][t] = t == 0 || passive ? p1[(4 * k + w) * ${LD} + l + 32 * t] : 0.0f;
+            gram[k][t] = t == 0 || passive ? gram_in[(4 * k + w) * ${LD} + l + 32 * t] : 0.0f;
         }
-        s->square[w][l + 32 * t] = square;
-        start[t] = gram_in[(l + 32 * t) * ${LD + 1}];
         row[t] = gram[0][t];
-        old_h[t] = old_g[t] = rho_of[t] = squares_of[t] = beta_of[t] = 0.0f;
-        if (w == 0)
-            s->g[1][l + 32 * t] = 0.0f;
+        old_h[t] = old_g[t] = 0.0f;
     }
     #pragma unroll
     for (int k = 0; k < ${RW}; k++) {
         xb[k] = shfl(x[k][0], 0);
         old_row[k] = 0.0f;
     }
-    if (w == 0 && l < 2) { // "column ${B}", next of the last
-        *(f32x4 *)s->part[l][${B}] = {0.0f, 0.0f, 0.0f, 0.0f};
-        s->pivot[l][${B}] = {0.0f, 0.0f};
+    if (w == 0)
+        s->g[1][l] = 0.0f;
+    if (w == 0 && l < 2) { // "next" of the last column
+        *(f32x4 *)s->part[l][${32 * NC}] = {0.0f, 0.0f, 0.0f, 0.0f};
+        s->pivot[l][${32 * NC}] = {0.0f, 0.0f};
     }
 
     #pragma unroll
@@ -78,20 +74,14 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, gram_buffers 
                 s->part[b][l + 32 * t][w] = even + odd;
                 if (own) {
                     s->pivot[b][l + 32 * t] = {x[jj][t], row[t]};
-                    s->row[b][(l & 3) * ${RW} + (l >> 2) + 8 * t] = row[t];
+                    if (t == 0)
+                        s->row[b][(l & 3) * ${RW} + (l >> 2)] = row[t];
                 }
             }
-            if (l == ((j + 1) & 31)) {
+            if (l == j + 1) {
                 #pragma unroll
-                for (int k = 0; k < ${RW}; k += 4) {
-% if NC == 1 then
+                for (int k = 0; k < ${RW}; k += 4)
                     *(f32x4 *)&s->next[b][w * ${RW} + k] = {x[k][0], x[k + 1][0], x[k + 2][0], x[k + 3][0]};
-% else
-                    const bool far = j + 1 >= 32;
-                    *(f32x4 *)&s->next[b][w * ${RW} + k] = {far ? x[k][1] : x[k][0], far ? x[k + 1][1] : x[k + 1][0],
-                                                            far ? x[k + 2][1] : x[k + 2][0], far ? x[k + 3][1] : x[k + 3][0]};
-% end
-                }
             }
             bar_sync(1, 128);
             const f32x4 dj = *(const f32x4 *)s->part[b][j], dn = *(const f32x4 *)s->part[b][j + 1];
@@ -137,14 +127,15 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, gram_buffers 
                 const int c = l + 32 * t;
                 const float gl = step * fmaf(rho, dl[t], pl[t].x), g = c > j ? gl : 0.0f;
                 if (c == j) {
-                    rho_of[t] = rho;
-                    squares_of[t] = squares;
-                    beta_of[t] = some ? copysignf(norm, -pj.x) : pj.x;
+                    rho_of = rho;
+                    squares_of = squares;
+                    beta_of = some ? copysignf(norm, -pj.x) : pj.x;
                 }
                 if (own) {
                     x[jj][t] = c < j ? x[jj][t] : c == j ? 1.0f : 0.0f;
-                    s->g[b][(l & 3) * ${RW} + (l >> 2) + 8 * t] = g;
-                    if (c > j)
+                    if (t == 0)
+                        s->g[b][(l & 3) * ${RW} + (l >> 2)] = g;
+                    if (c > j && (t == 0 || passive))
                         rv[j * ${LD} + c] = fmaf(-gl, gap, pl[t].x);
                 }
                 #pragma unroll
@@ -166,24 +157,29 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, gram_buffers 
                 tau[j] = some ? fmaf(fabsf(pj.x), q, 1.0f) : 0.0f;
         }
     }
-    bool good = true;
     #pragma unroll
-    for (int t = 0; t < ${NC}; t++) {
-        const int c = l + 32 * t;
-        #pragma unroll
-        for (int k = 0; k < ${RW}; k++) {
-            const int i = 4 * k + w;
-            m[i * ${LDM} + c] = i <= c ? x[k][t] * rho_of[t] : 0.0f;
-            if (i >= c)
-                rv[i * ${LD} + c] = i == c ? beta_of[t] : x[k][t] * rho_of[t];
-        }
-        // What cancelled cannot be trusted: a norm far below the column's own, a tail that is negative, tiny, or zero only by
-        // cancellation. NaN fails.
-        const float whole = (s->square[0][c] + s->square[1][c]) + (s->square[2][c] + s->square[3][c]);
-        const bool sound = beta_of[t] * beta_of[t] >= 1e-6f * whole &&
-                           (squares_of[t] == 0.0f ? start[t] == 0.0f : squares_of[t] >= 1e-6f * whole);
-        const bool normal = squares_of[t] == 0.0f || squares_of[t] >= 0x1p-60f;
-        good = good && (bare ? normal : sound);
+    for (int k = 0; k < ${RW}; k++) {
+        const int i = 4 * k + w;
+        m[i * ${LDM} + l] = i <= l ? x[k][0] * rho_of : 0.0f;
+        if (i >= l)
+            rv[i * ${LD} + l] = i == l ? beta_of : x[k][0] * rho_of;
+% if NC == 2 then
+        if (passive)
+            m[i * ${LDM} + l + 32] = x[k][1];
+% end
     }
-    return warp_all(good);
+    // What cancelled cannot be trusted: a norm far below the column's own, a tail that is negative, tiny, or zero only by
+    // cancellation. NaN fails.
+    const bool sound = beta_of * beta_of >= 1e-6f * whole[l] && (squares_of == 0.0f ? start == 0.0f : squares_of >= 1e-6f * whole[l]);
+    return warp_all(bare ? squares_of == 0.0f || squares_of >= 0x1p-60f : sound);
+}
+
+// The squares of a panel's columns, from its top block and G.
+QRS_DEV float gram_square(const float *p1, const float *gram, int rows, int c)
+{
+    float s = gram[c * ${LD + 1}];
+    #pragma unroll 8
+    for (int i = 0; i < rows; i++)
+        s = fmaf(p1[i * ${LD} + c], p1[i * ${LD} + c], s);
+    return s;
 }

@@ -3,7 +3,7 @@
 -- R, V and tau, keep V_k and T_k. The trailing matrix is never stored, the panel never leaves fp32, and A is read once.
 
 local PANEL = 32
-local GRAM_BYTES = 17360 -- struct gram_shared without its norms
+local GRAM_BYTES = 16976 -- struct gram_shared without its norms
 
 local function products_of(shape, p)
   if p.products ~= "auto" then return tonumber(p.products) end
@@ -181,7 +181,9 @@ using namespace qrs;
 % include("blocks/pack_reflector.cuh")
 % if WIDE then
 % include("blocks/fused_wide.cuh")
-% include("blocks/gram_recursion.cuh", { B = 64, LD = 68, LDM = 68 })
+% include("blocks/gram_recursion.cuh", { B = 32, NC = 2, LD = 68, LDM = 68 })
+% include("blocks/gram_small.cuh")
+% include("blocks/gram_pair.cuh")
 % include("blocks/fused_wide_panel.cuh")
 % include("blocks/fused_wide_kernel.cuh")
 % else
@@ -190,7 +192,8 @@ using namespace qrs;
 % include("blocks/fused_t.cuh")
 % include("blocks/fused_rows.cuh")
 % if GRAM then
-% include("blocks/gram_recursion.cuh", { B = 32, LD = 36, LDM = 40 })
+% include("blocks/gram_recursion.cuh", { B = 32, NC = 1, LD = 36, LDM = 40 })
+% include("blocks/gram_small.cuh")
 % include("blocks/gram_panel.cuh")
 % end
 
