@@ -58,23 +58,44 @@ QRS_DEV void wide_product(float (&d)[32], const u32 (&a)[4], const u32 (&al)[4],
     wgmma_f16_rs<64, TRANS>(d, a[0], a[1], a[2], a[3], wide_desc(b), true);
 }
 
+// Calls f(address, j, i, inside) for every c[j][i] of block `first` of a matrix in global memory. Addresses advance by
+// additions: products of the pitch with every row number would be most of the kernel's code.
+% for _, layout in ipairs(IN == OUT and { IN } or { IN, OUT }) do
+template <class P, class F> QRS_DEV void wide_walk${layout == IN and "" or "_out"}(P *a, i64 ld, int first, F f)
+{
+    const int wg = wide_group(), row = wg * 64 + wide_row(0), col = first + wide_column(0);
+% if layout == "col" then
+    P *at = a + (i64)col * ld + row;
+    const i64 across = 8 * ld, next = 1, eight = 8;
+% else
+    P *at = a + (i64)row * ld + col;
+    const i64 across = 8, next = ld, eight = 8 * ld;
+% end
+    #pragma unroll
+    for (int j = 0; j < ${J}; j++) {
+        #pragma unroll
+        for (int i = 0; i < 8; i++) {
+            #pragma unroll
+            for (int e = 0; e < 2; e++)
+                #pragma unroll
+                for (int h = 0; h < 2; h++) {
+                    const bool in = ${(M % 128 == 0 and 'true' or 'row + ' .. 'j * 128 + 8 * i + e < ' .. M)} && ${N % 64 == 0 and 'true' or 'col + 8 * h < ' .. N};
+                    f(at + e * next + h * across, j, 4 * i + 2 * h + e, in);
+                }
+            at += eight;
+        }
+        at += 8 * eight; // the other warpgroup's tile
+    }
+}
+% end
+
 // Block `first` of A, scaled as in fused_load.cuh (every column's largest finite magnitude to [1, 2) 2^LIFT). Returns bits: 1 when it is not all
 // zero, 2 when a column's weight is concentrated on few rows, where one fp16 product is not enough: its 1-norm is below 0.6 sqrt(m) times its
 // 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds that fail). stats: shared, [3][2][64].
 QRS_DEV int wide_load(wide_tile &c, const float *a, i64 lda, int first, float *stats, int *bad, int *exponent)
 {
     const int wg = wide_group();
-    const float *at = a + ${IN == "col" and "(i64)(first + wide_column(0)) * lda + wg * 64 + wide_row(0)" or "(i64)(wg * 64 + wide_row(0)) * lda + first + wide_column(0)"};
-    #pragma unroll
-    for (int j = 0; j < ${J}; j++)
-        #pragma unroll
-        for (int i = 0; i < 8; i++)
-            #pragma unroll
-            for (int e = 0; e < 4; e++) {
-                const int down = j * 128 + 8 * i + (e & 1), h = e >> 1;
-                const bool in = wg * 64 + wide_row(0) + down < ${M} && first + wide_column(h) < ${N};
-                c[j][4 * i + e] = in ? at[${IN == "col" and "8 * h * lda + down" or "down * lda + 8 * h"}] : 0.0f;
-            }
+    wide_walk(a, lda, first, [&](const float *at, int j, int i, bool in) { c[j][i] = in ? *at : 0.0f; });
     float most[2] = {0.0f, 0.0f}, sum[2] = {0.0f, 0.0f}, square[2] = {0.0f, 0.0f};
     bool odd = false;
     #pragma unroll

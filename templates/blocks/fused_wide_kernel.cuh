@@ -65,23 +65,14 @@ template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end,
 QRS_DEV void wide_spill(const wide_tile &c, float *h, i64 ldh, int first, int tiles, const int *exponent)
 {
     const int wg = wide_group();
-    float *at = h + ${OUT == "col" and "(i64)(first + wide_column(0)) * ldh + wg * 64 + wide_row(0)" or "(i64)(wg * 64 + wide_row(0)) * ldh + first + wide_column(0)"};
+    power_of_two f[2];
     #pragma unroll
-    for (int half = 0; half < 2; half++) {
-        const power_of_two f = make_power_of_two(exponent[wide_column(half)] - QRS_LIFT);
-        #pragma unroll
-        for (int j = 0; j < ${J}; j++)
-            if (2 * j + wg < tiles) {
-                #pragma unroll
-                for (int i = 0; i < 8; i++)
-                    #pragma unroll
-                    for (int e = 0; e < 2; e++) {
-                        const int down = j * 128 + 8 * i + e;
-                        if (wg * 64 + wide_row(0) + down < ${M} && first + wide_column(half) < ${N})
-                            at[${OUT == "col" and "8 * half * ldh + down" or "down * ldh + 8 * half"}] = times(f, c[j][4 * i + 2 * half + e]);
-                    }
-            }
-    }
+    for (int half = 0; half < 2; half++)
+        f[half] = make_power_of_two(exponent[wide_column(half)] - QRS_LIFT);
+    wide_walk${IN == OUT and "" or "_out"}(h, ldh, first, [&](float *at, int j, int i, bool in) {
+        if (in && 2 * j + wg < tiles)
+            *at = times(f[i >> 1 & 1], c[j][i]);
+    });
 }
 
 // Asks L2 for block `first` of A, a 128-byte line a request: it arrives while the chain of a panel keeps memory idle.

@@ -336,12 +336,15 @@ QRS_DEV bool wide_agrees(const wide_tile &c, int k, wide_shared *s, float *tau)
     const int wg = wide_group(), l = lane();
     #pragma unroll
     for (int h = 0; h < 2; h++) {
-        float sum = 0.0f;
+        float part[8]; // short chains: tau is only as good as this sum
         #pragma unroll
-        for (int j = 0; j < ${J}; j++)
+        for (int i = 0; i < 8; i++) {
+            part[i] = 0.0f;
             #pragma unroll
-            for (int i = 0; i < 8; i++)
-                sum = fmaf(c[j][4 * i + 2 * h], c[j][4 * i + 2 * h], fmaf(c[j][4 * i + 2 * h + 1], c[j][4 * i + 2 * h + 1], sum));
+            for (int j = 0; j < ${J}; j++)
+                part[i] = fmaf(c[j][4 * i + 2 * h], c[j][4 * i + 2 * h], fmaf(c[j][4 * i + 2 * h + 1], c[j][4 * i + 2 * h + 1], part[i]));
+        }
+        float sum = ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
         sum += shfl_xor(sum, 1);
         sum += shfl_xor(sum, 2);
         if ((l & 3) == 0)
@@ -353,12 +356,16 @@ QRS_DEV bool wide_agrees(const wide_tile &c, int k, wide_shared *s, float *tau)
     #pragma unroll
     for (int h = 0; h < 2; h++) {
         const int col = l + 32 * h;
-        square[h] = 1.0f + s->square[0][col] + s->square[1][col];
-        #pragma unroll 8
-        for (int i = 1; i < 64; i++) {
-            const float x = i > col ? s->rv[i * 68 + col] : 0.0f;
-            square[h] = fmaf(x, x, square[h]);
-        }
+        float part[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
+        #pragma unroll 1
+        for (int i = 0; i < 64; i += 8)
+            #pragma unroll
+            for (int e = 0; e < 8; e++) {
+                const float x = i + e > col ? s->rv[(i + e) * 68 + col] : 0.0f;
+                part[e] = fmaf(x, x, part[e]);
+            }
+        square[h] = 1.0f + ((((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]))) +
+                            (s->square[0][col] + s->square[1][col]));
         was[h] = tau[col];
         good = good && (was[h] == 0.0f || fabsf(fmaf(0.5f * was[h], square[h], -1.0f)) <= ${LIMIT});
     }
@@ -382,19 +389,10 @@ QRS_DEV void wide_write(const wide_tile &c, int k, float *h, i64 ldh, const int 
         if (row < ${M} && col < ${N})
             h[${OUT == "col" and "col * ldh + row" or "row * ldh + col"}] = i > j ? x : times(make_power_of_two(exponent[j] - QRS_LIFT), x);
     }
-    float *at = h + ${OUT == "col" and "(i64)(first + wide_column(0)) * ldh + wg * 64 + wide_row(0)" or "(i64)(wg * 64 + wide_row(0)) * ldh + first + wide_column(0)"};
-    #pragma unroll
-    for (int j = 0; j < ${J}; j++)
-        if (2 * j + wg > k) {
-            #pragma unroll
-            for (int i = 0; i < 8; i++)
-                #pragma unroll
-                for (int e = 0; e < 4; e++) {
-                    const int down = j * 128 + 8 * i + (e & 1), half = e >> 1;
-                    if (wg * 64 + wide_row(0) + down < ${M} && first + wide_column(half) < ${N})
-                        at[${OUT == "col" and "8 * half * ldh + down" or "down * ldh + 8 * half"}] = c[j][4 * i + e];
-                }
-        }
+    wide_walk${IN == OUT and "" or "_out"}(h, ldh, first, [&](float *at, int j, int i, bool in) {
+        if (in && 2 * j + wg > k)
+            *at = c[j][i];
+    });
 }
 
 // fp16 V to the planes and V'V of it to s->gram, one product or three. Synchronises.

@@ -131,7 +131,7 @@ QRS_DEV bool gram_panel(const float *panel, int first, const int *exponent, floa
     // v'v of every column: the rows below the top block here, the rest from V1.
     #pragma unroll
     for (int u = 0; u < 4; u++) {
-        float sum = 0.0f;
+        float part[4] = {0.0f, 0.0f, 0.0f, 0.0f}; // short chains: tau is only as good as this sum
         #pragma unroll
         for (int i = 0; i < ${TILES}; i++)
             #pragma unroll
@@ -139,23 +139,25 @@ QRS_DEV bool gram_panel(const float *panel, int first, const int *exponent, floa
                 #pragma unroll
                 for (int e = 0; e < 2; e++) {
                     float x = c[u >> 1][i][n][(u & 1) * 2 + e];
-                    sum = fmaf(x, x, sum);
+                    part[2 * n + e] = fmaf(x, x, part[2 * n + e]);
                 }
+        float sum = (part[0] + part[1]) + (part[2] + part[3]);
         sum += shfl_xor(sum, 1);
         sum += shfl_xor(sum, 2);
         if ((l & 3) == 0)
             s->norms[w][fused_column(u >> 1, (u & 1) * 2)] = sum;
     }
     block_sync();
-    float square = 1.0f;
-    #pragma unroll 8
-    for (int i = 1; i < 32; i++) {
+    float part[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
+    #pragma unroll
+    for (int i = 0; i < 32; i++) {
         float x = i > l ? s->rv[i * 36 + l] : 0.0f;
-        square = fmaf(x, x, square);
+        part[i & 7] = fmaf(x, x, part[i & 7]);
     }
     #pragma unroll
     for (int u = 0; u < ${W}; u++)
-        square += s->norms[u][l];
+        part[u & 7] += s->norms[u][l];
+    const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
     const float t = tau[l];
     const bool good = t == 0.0f || fabsf(fmaf(0.5f * t, square, -1.0f)) <= ${LIMIT};
     if (!warp_all(good))
