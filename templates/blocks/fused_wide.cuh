@@ -12,7 +12,9 @@ QRS_DEV int wide_group() { return shfl((int)warp() >> 2, 0); } // a warpgroup's 
 QRS_DEV int wide_column(int h) { return ((int)warp() & 3) * 16 + ((int)lane() >> 2) + 8 * h; }
 QRS_DEV int wide_row(int i) { return 8 * i + ((int)lane() & 3) * 2; } // of a tile, first of the pair
 QRS_DEV int wide_chunk(int row, int chunk) { return row * 128 + ((chunk ^ (row & 7)) << 4); }
+// A descriptor counts 16 bytes: `by` bytes further is an addition (smem_desc anew each time costs registers).
 QRS_DEV u64 wide_desc(saddr a) { return smem_desc(a, 128, 16, 1024); }
+QRS_DEV u64 wide_further(u64 desc, int by) { return desc + (u64)(u32)(by >> 4); }
 
 QRS_DEV void wide_split(float x, float y, u32 &hi, u32 &lo)
 {
@@ -49,13 +51,13 @@ QRS_DEV int wide_place(int s)
 
 // D += A B and, with three products, the two cross terms; one k step.
 template <bool SPLIT, bool TRANS>
-QRS_DEV void wide_product(float (&d)[32], const u32 (&a)[4], const u32 (&al)[4], saddr b, saddr bl)
+QRS_DEV void wide_product(float (&d)[32], const u32 (&a)[4], const u32 (&al)[4], u64 b, u64 bl)
 {
     if (SPLIT) {
-        wgmma_f16_rs<64, TRANS>(d, al[0], al[1], al[2], al[3], wide_desc(b), true);
-        wgmma_f16_rs<64, TRANS>(d, a[0], a[1], a[2], a[3], wide_desc(bl), true);
+        wgmma_f16_rs<64, TRANS>(d, al[0], al[1], al[2], al[3], b, true);
+        wgmma_f16_rs<64, TRANS>(d, a[0], a[1], a[2], a[3], bl, true);
     }
-    wgmma_f16_rs<64, TRANS>(d, a[0], a[1], a[2], a[3], wide_desc(b), true);
+    wgmma_f16_rs<64, TRANS>(d, a[0], a[1], a[2], a[3], b, true);
 }
 
 // Calls f(address, j, i, inside) for every c[j][i] of block `first` of a matrix in global memory. Addresses advance by
@@ -168,6 +170,7 @@ QRS_DEV int wide_load(wide_tile &c, const float *a, i64 lda, int first, float *s
 template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, saddr v, saddr vl, float *x)
 {
     const int wg = wide_group();
+    const u64 b0 = wide_desc(v), bl0 = wide_desc(vl);
     float wa[32];
     #pragma unroll
     for (int i = 0; i < 32; i++)
@@ -176,6 +179,7 @@ template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, saddr 
     for (int j = 0; j < ${J}; j++) {
         const int tile = 2 * j + wg;
         if (tile >= p && tile < ${NT}) {
+            const u64 b = wide_further(b0, (tile - p) * 8192), bl = wide_further(bl0, (tile - p) * 8192);
             u32 a[4][4], al[4][4];
             #pragma unroll
             for (int s = 0; s < 4; s++) {
@@ -187,7 +191,7 @@ template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, saddr 
             wgmma_fence();
             #pragma unroll
             for (int s = 0; s < 4; s++)
-                wide_product<SPLIT, true>(wa, a[s], al[s], v + (tile - p) * 8192 + s * 2048, vl + (tile - p) * 8192 + s * 2048);
+                wide_product<SPLIT, true>(wa, a[s], al[s], wide_further(b, s * 2048), wide_further(bl, s * 2048));
             wgmma_commit();
             wgmma_wait<0>(); // a, al need not live longer: with two tiles in flight registers do not suffice
         }
@@ -204,6 +208,7 @@ template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, saddr 
 template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, saddr v, saddr vl, const float *x, saddr t)
 {
     const int wg = wide_group();
+    const u64 b0 = wide_desc(v), bl0 = wide_desc(vl), bt = wide_desc(t);
     float wa[32], wp[32];
     const f32x4 *from = (const f32x4 *)x + (threadIdx.x & 127);
     #pragma unroll
@@ -222,7 +227,7 @@ template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, saddr v, sa
     wgmma_fence();
     #pragma unroll
     for (int s = 0; s < 4; s++)
-        wide_product<true, true>(wp, a[s], al[s], t + s * 2048, t + 8192 + s * 2048);
+        wide_product<true, true>(wp, a[s], al[s], wide_further(bt, s * 2048), wide_further(bt, 8192 + s * 2048));
     wgmma_commit();
     wgmma_wait<0>(wp);
     #pragma unroll
@@ -236,10 +241,11 @@ template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, saddr v, sa
     for (int j = 0; j < ${J}; j++) {
         const int tile = 2 * j + wg;
         if (tile >= p && tile < ${NT}) {
+            const u64 b = wide_further(b0, (tile - p) * 8192), bl = wide_further(bl0, (tile - p) * 8192);
             wgmma_fence();
             #pragma unroll
             for (int s = 0; s < 4; s++)
-                wide_product<SPLIT, false>(c[j], a[s], al[s], v + (tile - p) * 8192 + s * 32, vl + (tile - p) * 8192 + s * 32);
+                wide_product<SPLIT, false>(c[j], a[s], al[s], wide_further(b, s * 32), wide_further(bl, s * 32));
             wgmma_commit();
         }
     }

@@ -16,64 +16,98 @@ struct wide_shared {
     };
 };
 
-// The panel one column after another in shared memory: a warp takes every eighth column, a barrier a column, nothing clever and little
-// code. x: [64][${NT * 64}], rows counted from the panel's first; rows: how many there are. V below the diagonal and R on and above it
-// afterwards. steps: columns that have a reflector. tau: shared, 64. Synchronises.
-QRS_DEV void wide_rows(float *x, int rows, int steps, float *tau)
+// Exponent that brings `most` to [32, 64), bounded so that its powers of two are normal.
+QRS_DEV int wide_shift(float most)
+{
+    const int e = most > 0.0f && is_finite(most) ? pow2_exponent(most) - 5 : 0;
+    return e < -120 ? -120 : e > 120 ? 120 : e;
+}
+QRS_DEV float wide_power(int e) { return as_f32((u32)(127 + e) << 23); }
+
+// Column `col` of a panel held in fp32 where the planes were: of each tile of 64 rows, columns 0..31 fill the high plane's 8 KB and the others
+// the low plane's; row i of the column is at [(i >> 6) * 2048 + (i & 63)].
+QRS_DEV float *wide_line(u8 *v, u8 *vl, int col) { return (float *)(col < 32 ? v : vl) + (col & 31) * 64; }
+QRS_DEV float &wide_entry(float *line, int i) { return line[(i >> 6) * 2048 + (i & 63)]; }
+
+// Brings the panel there from what wide_store left: fp32 level against each column's largest magnitude. Synchronises.
+QRS_DEV void wide_restore(u8 *v, u8 *vl, const float *top, const int *shift, int tiles)
+{
+    const int col = threadIdx.x & 63, part = (threadIdx.x >> 6) * 16;
+    #pragma unroll 1
+    for (int tile = 0; tile < tiles; tile++) {
+        float x[16];
+        #pragma unroll
+        for (int i = 0; i < 16; i++) {
+            const int at = tile * 8192 + wide_chunk(part + i, col >> 3) + (col & 7) * 2;
+            x[i] = tile == 0 ? top[(part + i) * 64 + col] : wide_power(shift[col]) * (f16_value(*(u16 *)(v + at)) + f16_value(*(u16 *)(vl + at)));
+        }
+        block_sync();
+        #pragma unroll
+        for (int i = 0; i < 16; i++)
+            wide_line(v, vl, col)[tile * 2048 + part + i] = x[i];
+        block_sync();
+    }
+}
+
+// The panel one column after another in that place: a warp takes every eighth column, a barrier a column, nothing clever and little
+// code. rows: how many there are. V below the diagonal and R on and above it afterwards. steps: columns that have a reflector.
+// tau: shared, 64. Synchronises.
+QRS_DEV void wide_rows(u8 *v, u8 *vl, int rows, int steps, float *tau)
 {
     const int w = warp(), l = lane();
     #pragma unroll 1
     for (int step = 0; step < steps; step++) {
-        float *pivot = x + step * ${NT * 64};
+        float *x = wide_line(v, vl, step);
         float squares = 0.0f, most = 0.0f;
         #pragma unroll 1
         for (int i = step + 1 + l; i < rows; i += 32) {
-            squares = fmaf(pivot[i], pivot[i], squares);
-            most = fmaxf(most, fabsf(pivot[i]));
+            const float y = wide_entry(x, i);
+            squares = fmaf(y, y, squares);
+            most = fmaxf(most, fabsf(y));
         }
         squares = warp_sum(squares);
         power_of_two shrink = {1.0f, 1.0f}, grow = {1.0f, 1.0f};
         bool zero = false;
+        const float raw = wide_entry(x, step);
         if (squares < QRS_TINY_SQUARES * 0x1p12f) { // rare: all warps find the same
             most = warp_max(most);
             zero = most == 0.0f;
-            if (!zero && is_finite(pivot[step])) {
-                const int ex = pow2_exponent(fmaxf(most, fabsf(pivot[step])));
+            if (!zero && is_finite(raw)) {
+                const int ex = pow2_exponent(fmaxf(most, fabsf(raw)));
                 shrink = make_power_of_two(-ex);
                 grow = make_power_of_two(ex);
                 squares = 0.0f;
                 #pragma unroll 1
-                for (int i = step + 1 + l; i < rows; i += 32)
-                    squares = fmaf(times(shrink, pivot[i]), times(shrink, pivot[i]), squares);
+                for (int i = step + 1 + l; i < rows; i += 32) {
+                    const float y = times(shrink, wide_entry(x, i));
+                    squares = fmaf(y, y, squares);
+                }
                 squares = warp_sum(squares);
             }
         }
-        const float alpha = times(shrink, pivot[step]);
-        const reflector r = zero ? no_reflector(alpha) : make_reflector(alpha, squares);
+        const reflector r = zero ? no_reflector(raw) : make_reflector(times(shrink, raw), squares);
         #pragma unroll 1
-        for (int col = w; col < 64; col += 8) {
-            float *y = x + col * ${NT * 64}, dot = 0.0f;
-            if (col <= step)
-                continue;
-            #pragma unroll 4
+        for (int col = step + 1 + ((w - step - 1) & 7); col < 64; col += 8) {
+            float *y = wide_line(v, vl, col), dot = 0.0f;
+            #pragma unroll 2
             for (int i = step + 1 + l; i < rows; i += 32)
-                dot = fmaf(times(shrink, pivot[i]), y[i], dot);
+                dot = fmaf(times(shrink, wide_entry(x, i)), wide_entry(y, i), dot);
             dot = warp_sum(dot);
-            const float g = r.step * fmaf(r.rho, dot, y[step]);
+            const float p = wide_entry(y, step), g = r.step * fmaf(r.rho, dot, p);
             warp_sync(); // everybody has read the pivot row
-            #pragma unroll 4
+            #pragma unroll 2
             for (int i = step + 1 + l; i < rows; i += 32)
-                y[i] = fmaf(-g, times(shrink, pivot[i]), y[i]);
+                wide_entry(y, i) = fmaf(-g, times(shrink, wide_entry(x, i)), wide_entry(y, i));
             if (l == 0)
-                y[step] = fmaf(-g, r.gap, y[step]);
+                wide_entry(y, step) = fmaf(-g, r.gap, p);
         }
         block_sync(); // nobody needs the raw column any more
         if (w == (step & 7)) {
             #pragma unroll 1
             for (int i = step + 1 + l; i < rows; i += 32)
-                pivot[i] = times(shrink, pivot[i]) * r.rho;
+                wide_entry(x, i) = times(shrink, wide_entry(x, i)) * r.rho;
             if (l == 0) {
-                pivot[step] = zero ? alpha : times(grow, r.beta);
+                wide_entry(x, step) = zero ? raw : times(grow, r.beta);
                 tau[step] = r.tau;
             }
         }
@@ -152,14 +186,6 @@ QRS_DEV void wide_build_t(const float *gram, const float *tau, float *t, float *
     }
 }
 
-// Exponent that brings `most` to [32, 64), bounded so that its powers of two are normal.
-QRS_DEV int wide_shift(float most)
-{
-    const int e = most > 0.0f && is_finite(most) ? pow2_exponent(most) - 5 : 0;
-    return e < -120 ? -120 : e > 120 ? 120 : e;
-}
-QRS_DEV float wide_power(int e) { return as_f32((u32)(127 + e) << 23); }
-
 // Splits panel k off c: the top block to s->rv and to `top` (64 x 64), rows below as fp16 pairs to the planes. c may be forgotten after.
 QRS_DEV void wide_store(const wide_tile &c, int k, saddr v, saddr vl, wide_shared *s, float *top)
 {
@@ -221,35 +247,6 @@ QRS_DEV void wide_fetch(saddr at, saddr atl, int step, u32 (&a)[4], u32 (&al)[4]
     ldmatrix_x4_trans(al, atl + wide_place(step));
 }
 
-// c again from what wide_store left (for the fall-back): fp32 level against each column's largest magnitude.
-QRS_DEV void wide_restore(wide_tile &c, int k, saddr v, saddr vl, const wide_shared *s, const float *top)
-{
-    const int wg = wide_group();
-    #pragma unroll
-    for (int j = 0; j < ${J}; j++) {
-        const int tile = 2 * j + wg;
-        #pragma unroll
-        for (int i = 0; i < 32; i++)
-            c[j][i] = tile == k ? top[(wide_row(i >> 2) + (i & 1)) * 64 + wide_column(i >> 1 & 1)] : 0.0f;
-        if (tile > k && tile < ${NT}) {
-            #pragma unroll
-            for (int step = 0; step < 4; step++) {
-                u32 a[4], al[4];
-                wide_fetch(v + (tile - k) * 8192, vl + (tile - k) * 8192, step, a, al);
-                #pragma unroll
-                for (int x = 0; x < 4; x++) {
-                    float h0, h1, l0, l1;
-                    unpack_f16(a[x], h0, h1);
-                    unpack_f16(al[x], l0, l1);
-                    const float f = wide_power(s->shift[wide_column(x & 1)]);
-                    c[j][8 * step + 2 * x] = f * (h0 + l0);
-                    c[j][8 * step + 2 * x + 1] = f * (h1 + l1);
-                }
-            }
-        }
-    }
-}
-
 // G = P2'P2 from the planes, into s->gram.
 QRS_DEV void wide_gram(int k, saddr v, saddr vl, wide_shared *s)
 {
@@ -269,7 +266,7 @@ QRS_DEV void wide_gram(int k, saddr v, saddr vl, wide_shared *s)
         wgmma_fence();
         #pragma unroll
         for (int step = 0; step < 4; step++)
-            wide_product<true, true>(d, a[step], al[step], at + step * 2048, atl + step * 2048);
+            wide_product<true, true>(d, a[step], al[step], wide_further(wide_desc(at), step * 2048), wide_further(wide_desc(atl), step * 2048));
         wgmma_commit();
         wgmma_wait<0>(d);
     }
@@ -283,6 +280,7 @@ QRS_DEV void wide_gram(int k, saddr v, saddr vl, wide_shared *s)
 QRS_DEV void wide_below(wide_tile &c, int k, saddr v, saddr vl, const wide_shared *s)
 {
     const int wg = wide_group();
+    const u64 b0 = wide_desc(v), bl0 = wide_desc(vl);
     int shift[2]; // of M's columns, once its rows have taken P2's
     #pragma unroll
     for (int h = 0; h < 2; h++) {
@@ -314,10 +312,11 @@ QRS_DEV void wide_below(wide_tile &c, int k, saddr v, saddr vl, const wide_share
     for (int j = 0; j < ${J}; j++) {
         const int tile = 2 * j + wg;
         if (tile > k && tile < ${NT}) {
+            const u64 b = wide_further(b0, (tile - k) * 8192), bl = wide_further(bl0, (tile - k) * 8192);
             wgmma_fence();
             #pragma unroll
             for (int step = 0; step < 4; step++)
-                wide_product<true, false>(c[j], a[step], al[step], v + (tile - k) * 8192 + step * 32, vl + (tile - k) * 8192 + step * 32);
+                wide_product<true, false>(c[j], a[step], al[step], wide_further(b, step * 32), wide_further(bl, step * 32));
             wgmma_commit();
         }
     }
@@ -444,7 +443,7 @@ template <bool LOW> QRS_DEV void wide_publish(const wide_tile &c, int k, u8 *v, 
         wgmma_fence();
         #pragma unroll
         for (int step = 0; step < 4; step++)
-            wide_product<LOW, true>(d, a[step], al[step], at + step * 2048, atl + step * 2048);
+            wide_product<LOW, true>(d, a[step], al[step], wide_further(wide_desc(at), step * 2048), wide_further(wide_desc(atl), step * 2048));
         wgmma_commit();
         wgmma_wait<0>(d);
     }
@@ -466,7 +465,7 @@ QRS_DEV void wide_put_t(const float *t, u8 *to, u8 *low)
 // Factors panel k, held in c. v, vl: its fp16 V (trapezoid), both planes used on the way; t, tl: its fp16 T (the two adjoin: 16 KB that serve as
 // scratch before). later: some block comes after it, so V and T are wanted, with low planes if `low`. Writes the panel's H, tau to shared
 // memory. Returns false when it fell back. On return everything is visible to the block and to bulk copies.
-QRS_DEV bool wide_panel(wide_tile &c, int k, float *h, i64 ldh, const int *exponent, u8 *v, u8 *vl, u8 *t, u8 *tl, bool later, bool low,
+QRS_DEV bool wide_panel(wide_tile &c, int k, float *out, i64 ldh, const int *exponent, u8 *v, u8 *vl, u8 *t, u8 *tl, bool later, bool low,
                         wide_shared *s, float *tau)
 {
     const int wg = wide_group();
@@ -474,7 +473,7 @@ QRS_DEV bool wide_panel(wide_tile &c, int k, float *h, i64 ldh, const int *expon
     float *top = (float *)t;
     wide_store(c, k, sv, svl, s, top);
     wide_gram(k, sv, svl, s);
-    const bool good = gram_pair(s->rv, s->gram, s->exchange, s->whole, &s->recursion, tau, k == ${NT - 1});
+    const bool good = gram_pair(s->rv, s->gram, s->exchange, s->whole, &s->recursion, tau, ${K} - 64 * k, k == ${NT - 1});
     if (threadIdx.x == 0)
         s->verdict = good;
     block_sync();
@@ -484,31 +483,27 @@ QRS_DEV bool wide_panel(wide_tile &c, int k, float *h, i64 ldh, const int *expon
         gram = shfl((int)wide_agrees(c, k, s, tau), 0);
     }
     if (!gram) {
-        // The planes' space, as fp32: both take 4 bytes an entry.
-        float *x = (float *)v;
-        wide_restore(c, k, sv, svl, s, top);
-        block_sync();
+        wide_restore(v, vl, top, s->shift, ${NT} - k);
+        wide_rows(v, vl, (${NT} - k) * 64, ${K} - 64 * k < 64 ? ${K} - 64 * k : 64, tau);
         #pragma unroll
-        for (int j = 0; j < ${J}; j++)
-            if (2 * j + wg >= k && 2 * j + wg < ${NT}) {
-                #pragma unroll
-                for (int i = 0; i < 32; i++)
-                    x[wide_column(i >> 1 & 1) * ${NT * 64} + (2 * j + wg - k) * 64 + wide_row(i >> 2) + (i & 1)] = c[j][i];
-            }
-        block_sync();
-        wide_rows(x, (${NT} - k) * 64, ${K} - 64 * k < 64 ? ${K} - 64 * k : 64, tau);
-        #pragma unroll
-        for (int j = 0; j < ${J}; j++)
-            if (2 * j + wg > k && 2 * j + wg < ${NT}) {
-                #pragma unroll
-                for (int i = 0; i < 32; i++)
-                    c[j][i] = x[wide_column(i >> 1 & 1) * ${NT * 64} + (2 * j + wg - k) * 64 + wide_row(i >> 2) + (i & 1)];
-            }
+        for (int h = 0; h < 2; h++) {
+            const float *line = wide_line(v, vl, wide_column(h)) + (wg - k) * 2048 + wide_row(0);
+            #pragma unroll
+            for (int j = 0; j < ${J}; j++)
+                if (2 * j + wg > k && 2 * j + wg < ${NT}) {
+                    #pragma unroll
+                    for (int i = 0; i < 8; i++) {
+                        const f32x2 y = *(const f32x2 *)(line + j * 4096 + 8 * i);
+                        c[j][4 * i + 2 * h] = y.x;
+                        c[j][4 * i + 2 * h + 1] = y.y;
+                    }
+                }
+        }
         for (int e = threadIdx.x; e < 4096; e += 256)
-            s->rv[(e & 63) * 68 + (e >> 6)] = x[(e >> 6) * ${NT * 64} + (e & 63)];
+            s->rv[(e & 63) * 68 + (e >> 6)] = wide_line(v, vl, e >> 6)[e & 63];
     }
     block_sync();
-    wide_write(c, k, h, ldh, exponent, s);
+    wide_write(c, k, out, ldh, exponent, s);
     if (later) {
         if (shfl((int)low, 0))
             wide_publish<true>(c, k, v, vl, s);

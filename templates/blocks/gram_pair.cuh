@@ -6,8 +6,9 @@
 // for the rows below both. Then V[32:64, 0:32] = P1[32:64, 0:32] M1 and M = [M1, Z M2; 0, M2].
 //
 // All 256 threads call. rv: top block, 64 x 64 with stride 68, becomes R on and above the diagonal and V below. gram: G of the rows below,
-// likewise, becomes M. half: 32 x 68 floats; whole: 64. Returns, in thread 0 alone, whether both recursions went well. Synchronises.
-QRS_DEV bool gram_pair(float *rv, float *gram, float *half, float *whole, gram_buffers *s, float *tau, bool bare)
+// likewise, becomes M. half: 32 x 68 floats; whole: 64. steps, bare: as in
+// gram_recursion. Returns, in thread 0 alone, whether both recursions went well. Synchronises.
+QRS_DEV bool gram_pair(float *rv, float *gram, float *half, float *whole, gram_buffers *s, float *tau, int steps, bool bare)
 {
     const int w = warp(), row = (w >> 2) * 16, col = (w & 3) * 8; // this warp's tile of a 32 x 32 product
     float *lower = rv + 32 * 68, *corner = rv + 32 * 68 + 32, *g21 = gram + 32 * 68, *g22 = gram + 32 * 68 + 32;
@@ -27,7 +28,7 @@ QRS_DEV bool gram_pair(float *rv, float *gram, float *half, float *whole, gram_b
     for (int h = 0; h < 2; h++) {
         if (w < 4)
             good = gram_recursion(h ? corner : rv, h ? g22 : half, whole + 32 * h, s, h ? g22 : half, h ? corner : rv, tau + 32 * h,
-                                  h && bare, h == 0) && good;
+                                  steps - 32 * h, h && bare, h == 0) && good;
         block_sync();
         if (h == 0) {
             gram_tile_get(d, corner, 68, row, col);

@@ -25,10 +25,10 @@ struct gram_buffers { // shared; every first index is the column's parity
 
 // Threads 0..127 call. Results in shared memory: m, upper triangular with zeros below, columns scaled by rho (may be gram_in's place); rv, R on and
 // above the diagonal and V1 below (may be p1's place); tau. whole: the columns' squares at the panel's start. bare: nothing lies below the
-// top block, so that nothing can cancel. passive: the passive columns are there.
+// top block, so that nothing can cancel. steps: columns past these have no reflector. passive: the passive columns are there.
 // True, in each of the four warps, when the recursion went well as far as it can tell; the true norms of V have the last word.
 QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *whole, gram_buffers *s, float *m, float *rv, float *tau,
-                            bool bare, bool passive)
+                            int steps, bool bare, bool passive)
 {
     const int l = lane(), w = warp();
     float x[${RW}][${NC}], gram[${RW}][${NC}], xb[${RW}], old_row[${RW}], old_h[${NC}], old_g[${NC}], row[${NC}];
@@ -171,7 +171,7 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
     // What cancelled cannot be trusted: a norm far below the column's own, a tail that is negative, tiny, or zero only by
     // cancellation. NaN fails.
     const bool sound = beta_of * beta_of >= 1e-6f * whole[l] && (squares_of == 0.0f ? start == 0.0f : squares_of >= 1e-6f * whole[l]);
-    return warp_all(bare ? squares_of == 0.0f || squares_of >= 0x1p-60f : sound);
+    return warp_all(l >= steps || (bare ? squares_of == 0.0f || squares_of >= 0x1p-60f : sound));
 }
 
 // The squares of a panel's columns, from its top block and G.
