@@ -50,6 +50,13 @@ void qt_output_free(qt_output *output);
 /* Fails the test with both texts when `text` does not contain `part`. */
 void qt_assert_contains(const char *text, const char *part);
 
+/* Skips the running test; tests/run repeats the reason. */
+#define qt_skip(reason)                                                                                      \
+    do {                                                                                                     \
+        print_message("SKIP %s: %s\n", __func__, reason);                                                    \
+        skip();                                                                                              \
+    } while (0)
+
 /* True under `make test-all`. */
 bool qt_test_all(void);
 
