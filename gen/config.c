@@ -28,6 +28,22 @@ static qg_status read_layout(const json_t *object, const char *key, qg_layout *o
     return qg_failf(err, QG_BAD_INPUT, at.text, "\"row\" or \"col\"", "found \"%.60s\"", text);
 }
 
+/* A precision or a list of them. */
+static qg_status check_precision(const json_t *value, const qg_where *where, qg_error *err) {
+    qg_precision unused;
+    char found[160];
+    qg_where at = qg_where_key(where, "precision");
+    size_t count = json_is_array(value) ? json_array_size(value) : 1;
+    if (count == 0) return qg_fail(err, QG_BAD_INPUT, at.text, "an empty list", "at least one precision");
+    for (size_t i = 0; i < count; i++) {
+        const json_t *one = json_is_array(value) ? json_array_get(value, i) : value;
+        if (!json_is_string(one) || !qg_precision_parse(json_string_value(one), &unused))
+            return qg_failf(err, QG_BAD_INPUT, at.text, "\"fp32\", \"fp16\" or a list of both", "found %s",
+                            qg_json_found(one, found, sizeof found));
+    }
+    return QG_OK;
+}
+
 /* The keys that "defaults" and each shape share. */
 static qg_status read_common(const json_t *object, defaults *d, const qg_where *where, qg_error *err) {
     qg_status s;
@@ -42,8 +58,9 @@ static qg_status read_common(const json_t *object, defaults *d, const qg_where *
     if (json_object_get(object, "batch_invariant") &&
         (s = qg_json_bool(object, "batch_invariant", &d->batch_invariant, where, err)))
         return s;
-    if (json_object_get(object, "precision")) d->precision = json_object_get(object, "precision");
-    return QG_OK;
+    if (!json_object_get(object, "precision")) return QG_OK;
+    d->precision = json_object_get(object, "precision");
+    return check_precision(d->precision, where, err);
 }
 
 static bool same_shape(const qg_config_entry *a, const qg_config_entry *b) {
@@ -58,14 +75,11 @@ static bool same_shape(const qg_config_entry *a, const qg_config_entry *b) {
 
 static qg_status add_entry(qg_config *c, const qg_config_entry *model, const json_t *precision,
                            const qg_where *where, qg_error *err) {
-    char found[160];
     if (c->count == MAX_ENTRIES)
         return qg_failf(err, QG_BAD_INPUT, where->text, "", "more than %d shapes", MAX_ENTRIES);
     qg_config_entry *e = &c->entries[c->count];
     *e = *model;
-    if (!json_is_string(precision) || !qg_precision_parse(json_string_value(precision), &e->shape.precision))
-        return qg_failf(err, QG_BAD_INPUT, where->text, "\"fp32\", \"fp16\" or a list of both",
-                        "precision: found %s", qg_json_found(precision, found, sizeof found));
+    qg_precision_parse(json_string_value(precision), &e->shape.precision);
     for (int i = 0; i < c->count; i++)
         if (same_shape(&c->entries[i], e))
             return qg_failf(err, QG_BAD_INPUT, where->text, "each shape once", "the same shape as %s",
@@ -109,8 +123,6 @@ static qg_status read_shape(qg_config *c, const json_t *value, size_t index, con
     e.shape.batch_invariant = d.batch_invariant;
     snprintf(e.where, sizeof e.where, "$.shapes[%zu]", index);
     if (!json_is_array(d.precision)) return add_entry(c, &e, d.precision, where, err);
-    if (json_array_size(d.precision) == 0)
-        return qg_fail(err, QG_BAD_INPUT, where->text, "precision: an empty list", "at least one precision");
     for (size_t i = 0; i < json_array_size(d.precision) && !s; i++)
         s = add_entry(c, &e, json_array_get(d.precision, i), where, err);
     return s;

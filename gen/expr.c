@@ -174,11 +174,18 @@ static qg_status parse_sum(parser *p) {
     return s;
 }
 
-static bool floor_div(int64_t a, int64_t b, int64_t *out) {
-    if (b == 0 || (a == INT64_MIN && b == -1)) return false;
+static const char *floor_div(int64_t a, int64_t b, int64_t *out) {
+    if (b == 0) return "division by zero";
+    if (a == INT64_MIN && b == -1) return "overflow of 64 bits";
     int64_t q = a / b;
     *out = q - ((a % b != 0) && ((a < 0) != (b < 0)));
-    return true;
+    return NULL;
+}
+
+static const char *ceil_div(int64_t a, int64_t b, int64_t *out) {
+    const char *why = floor_div(a, b, out);
+    if (!why) *out += a % b != 0;
+    return why;
 }
 
 static const char *apply(expr_code code, int64_t a, int64_t b, int64_t *out) {
@@ -190,11 +197,9 @@ static const char *apply(expr_code code, int64_t a, int64_t b, int64_t *out) {
     case MUL:
         return __builtin_mul_overflow(a, b, out) ? "overflow of 64 bits" : NULL;
     case DIV:
-        return floor_div(a, b, out) ? NULL : "division by zero";
+        return floor_div(a, b, out);
     case CEILDIV:
-        if (a == INT64_MIN || !floor_div(-a, b, out)) return "division by zero";
-        *out = -*out;
-        return NULL;
+        return ceil_div(a, b, out);
     case MIN:
         *out = a < b ? a : b;
         return NULL;

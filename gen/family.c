@@ -36,7 +36,8 @@ static qg_status split(const qg_file *file, qg_family *f, size_t *chunk_size, qg
                        "\" and \"" QG_FAMILY_END "\"");
     *chunk_size = (size_t)(begin - file->data);
     f->file = file;
-    f->source = begin + strlen(QG_FAMILY_BEGIN) + 1;
+    f->source = begin + strlen(QG_FAMILY_BEGIN);
+    if (*f->source) f->source++; /* nothing follows a marker that ends the file */
     f->source_line = line + 1;
     const char *end = find_line(f->source, QG_FAMILY_END, &line);
     if (!end)
@@ -69,6 +70,35 @@ static qg_status require_member(lua_State *L, const char *name, int type, const 
                     lua_typename(L, type), name);
 }
 
+/* Every parameter: a name, a list of values, a default, a line of documentation. */
+static qg_status check_params(lua_State *L, const qg_file *file, qg_error *err) {
+    static const struct {
+        const char *name;
+        int type;
+    } members[] = {
+        {"name", LUA_TSTRING}, {"values", LUA_TTABLE}, {"default", LUA_TFUNCTION}, {"doc", LUA_TSTRING}};
+    lua_getfield(L, -1, "params");
+    qg_status s = QG_OK;
+    for (lua_Integer i = 1, n = (lua_Integer)lua_rawlen(L, -1); i <= n && !s; i++) {
+        bool table = lua_geti(L, -1, i) == LUA_TTABLE;
+        if (!table)
+            s = qg_failf(err, QG_BAD_INPUT, file->path, "{ name =, values =, default =, doc = }",
+                         "params[%d] is no table", (int)i);
+        for (size_t k = 0; k < sizeof members / sizeof *members && !s; k++) {
+            if (lua_getfield(L, -1, members[k].name) != members[k].type)
+                s = qg_failf(err, QG_BAD_INPUT, file->path, "", "params[%d] has no %s \"%s\"", (int)i,
+                             lua_typename(L, members[k].type), members[k].name);
+            else if (members[k].type == LUA_TTABLE && lua_rawlen(L, -1) == 0)
+                s = qg_failf(err, QG_BAD_INPUT, file->path, "", "params[%d]: its list of values is empty",
+                             (int)i);
+            lua_pop(L, 1);
+        }
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return s;
+}
+
 static qg_status check_table(lua_State *L, const qg_file *file, qg_error *err) {
     static const struct {
         const char *name;
@@ -83,6 +113,8 @@ static qg_status check_table(lua_State *L, const qg_file *file, qg_error *err) {
         qg_status s = require_member(L, members[i].name, members[i].type, file, err);
         if (s) return s;
     }
+    qg_status params = check_params(L, file, err);
+    if (params) return params;
     lua_getfield(L, -1, "name");
     const char *name = lua_tostring(L, -1);
     size_t size = strlen(name);

@@ -1,5 +1,7 @@
 #include "gen/config.h"
 
+#include "gen/json_read.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -8,6 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define FORMAT "qrsmith-manifest-1"
 
 /* The folder is written beside its final place and renamed over it, so that readers see the old output or the
  * new one, whole. A folder that exists is moved aside first (rename cannot replace one that is not empty) and
@@ -101,7 +105,7 @@ static qg_status write_all(const qg_library *lib, const qg_config *config, const
         qg_plan_free(plan);
     }
     if (!s) {
-        json_t *manifest = json_pack("{s:s, s:O}", "format", "qrsmith-manifest-1", "plans", plans);
+        json_t *manifest = json_pack("{s:s, s:O}", "format", FORMAT, "plans", plans);
         s = manifest ? write_json(dir, "manifest", manifest, err)
                      : qg_fail(err, QG_NO_MEMORY, dir, "out of memory", "");
         json_decref(manifest);
@@ -120,22 +124,47 @@ static void remove_folder(const char *dir) {
     rmdir(dir);
 }
 
-/* An existing folder may be replaced only when all in it came from here: a mistyped -o must not eat
- * somebody's files. */
+/* Whether a manifest that qrsmith wrote names this file. */
+static bool is_listed(const json_t *manifest, const char *file) {
+    if (strcmp(file, "manifest.json") == 0) return true;
+    const json_t *plans = json_object_get(manifest, "plans");
+    for (size_t i = 0; i < json_array_size(plans); i++) {
+        const char *name = json_string_value(json_object_get(json_array_get(plans, i), "name"));
+        size_t size = name ? strlen(name) : 0;
+        if (size && strncmp(file, name, size) == 0 &&
+            (strcmp(file + size, ".cu") == 0 || strcmp(file + size, ".json") == 0))
+            return true;
+    }
+    return false;
+}
+
+/* The folder's manifest; NULL when it has none that qrsmith wrote. */
+static json_t *read_manifest(const char *dir) {
+    char path[1400];
+    qg_where where = qg_where_root(dir);
+    json_t *manifest = NULL;
+    snprintf(path, sizeof path, "%s/manifest.json", dir);
+    if (qg_json_file(path, &manifest, NULL) || !qg_json_format(manifest, FORMAT, &where, NULL))
+        return manifest;
+    json_decref(manifest);
+    return NULL;
+}
+
+/* An existing folder may be replaced only when its manifest names all that is in it: a mistyped -o must not
+ * eat somebody's files. */
 static qg_status check_replaceable(const char *dir, qg_error *err) {
     static const char *const fix = "a new folder, or one that holds output of `qrsmith gen` only";
     DIR *d = opendir(dir);
     if (!d && errno == ENOENT) return QG_OK;
     if (!d) return qg_failf(err, QG_BAD_INPUT, dir, fix, "cannot open as a folder: %s", strerror(errno));
     qg_status s = QG_OK;
-    bool manifest = faccessat(dirfd(d), "manifest.json", F_OK, 0) == 0;
+    json_t *manifest = read_manifest(dir);
     for (struct dirent *e; !s && (e = readdir(d));) {
-        size_t size = strlen(e->d_name);
         bool dots = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
-        bool ours = manifest && ((size > 3 && strcmp(e->d_name + size - 3, ".cu") == 0) ||
-                                 (size > 5 && strcmp(e->d_name + size - 5, ".json") == 0));
-        if (!dots && !ours) s = qg_failf(err, QG_BAD_INPUT, dir, fix, "it holds \"%.200s\"", e->d_name);
+        if (!dots && !(manifest && is_listed(manifest, e->d_name)))
+            s = qg_failf(err, QG_BAD_INPUT, dir, fix, "it holds \"%.200s\"", e->d_name);
     }
+    json_decref(manifest);
     closedir(d);
     return s;
 }
@@ -165,6 +194,10 @@ qg_status qg_generate(const qg_library *lib, const qg_config *config, const qg_d
         target[--size] = 0;
     if (size == 0 || strlen(dir) >= sizeof target)
         return qg_fail(err, QG_BAD_INPUT, "output folder", "the path is empty or too long", "");
+    /* Where a link leads, not the link, is what gets replaced. */
+    char *real = realpath(target, NULL);
+    if (real && strlen(real) < sizeof target) strcpy(target, real);
+    free(real);
     qg_status s = check_replaceable(target, err);
     if (s) return s;
     snprintf(made, sizeof made, "%s.new.XXXXXX", target);

@@ -144,6 +144,17 @@ const char *qg_library_header_name(const qg_library *lib, int i) {
     return NULL;
 }
 
+qg_status qg_library_check(const qg_library *lib, qg_error *err) {
+    for (int i = 0; i < lib->file_count; i++) {
+        json_t *family = NULL;
+        if (!qg_family_is_file(lib->files[i].path)) continue;
+        qg_status s = qg_family_describe(lib, &lib->files[i], &family, err);
+        json_decref(family);
+        if (s) return s;
+    }
+    return QG_OK;
+}
+
 json_t *qg_library_families(const qg_library *lib) {
     json_t *list = json_array();
     for (int i = 0; list && i < lib->file_count; i++) {

@@ -5,9 +5,9 @@
 #include "gen/lua_sandbox.h"
 #include <jansson.h>
 
-/* The value at `index` as JSON (new reference). Tables with an array part, and empty ones, are lists, others
- * objects with their keys sorted; whole floats are integers. NULL with *why set when it holds anything else
- * or is nested too deeply. */
+/* The value at `index` as JSON (new reference). Tables of positions, and empty ones, are lists, tables of
+ * names objects with their keys sorted; whole floats are integers. NULL with *why set when it holds anything
+ * else, is nested too deeply or too large. */
 json_t *qg_lua_to_json(lua_State *L, int index, const char **why);
 
 /* Pushes a JSON value. */

@@ -1,11 +1,14 @@
 #include "gen/lua_sandbox.h"
 
+#include "gen/number.h"
+
 #include <lauxlib.h>
 #include <lualib.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOOK_STEP = 10000 };
+enum { HOOK_STEP = 10000, BYTES_AN_INSTRUCTION = 256 };
 static const size_t MEMORY_LIMIT = (size_t)192 << 20;
 static const long INSTRUCTION_LIMIT = 100 * 1000 * 1000;
 
@@ -17,9 +20,12 @@ static void *allocate(void *user, void *old, size_t old_size, size_t size) {
         lua->used -= old_size;
         return NULL;
     }
-    if (size > old_size && lua->used + (size - old_size) > lua->limit) return NULL;
+    /* Outside of a protected call a refusal would end the process. */
+    if (size > old_size && lua->calls && lua->used + (size - old_size) > lua->limit) return NULL;
     void *p = realloc(old, size);
     if (p) lua->used += size - old_size;
+    /* One instruction can ask for a lot (string.rep): it pays by size. */
+    if (size > old_size) lua->instructions_left -= (long)((size - old_size) / BYTES_AN_INSTRUCTION);
     return p;
 }
 
@@ -33,12 +39,25 @@ static void count_instructions(lua_State *L, lua_Debug *d) {
     (void)d;
     qg_lua *lua = self(L);
     lua->instructions_left -= HOOK_STEP;
-    if (lua->instructions_left <= 0)
-        luaL_error(L, "more than %d million instructions: an endless loop?",
-                   (int)(INSTRUCTION_LIMIT / 1000000));
+    if (lua->instructions_left > 0) return;
+    luaL_where(L, 0);
+    lua_pushfstring(L, "more than %d million instructions: an endless loop?",
+                    (int)(INSTRUCTION_LIMIT / 1000000));
+    lua_concat(L, 2);
+    lua_error(L);
 }
 
 /* ---- functions of the environment */
+
+/* As Lua's, but a chunk that is out of instructions cannot catch that and go on. */
+static int limited_pcall(lua_State *L) {
+    luaL_checkany(L, 1);
+    int code = lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0);
+    if (code && self(L)->instructions_left <= 0) return lua_error(L);
+    lua_pushboolean(L, code == LUA_OK);
+    lua_insert(L, 1);
+    return lua_gettop(L);
+}
 
 static int ceildiv(lua_State *L) {
     lua_Integer a = luaL_checkinteger(L, 1), b = luaL_checkinteger(L, 2);
@@ -53,19 +72,57 @@ static int align(lua_State *L) {
     return 1;
 }
 
+/* As Lua's, but running out of instructions or memory ends the template, not just the protected call. */
+static int limited_pcall(lua_State *L) {
+    luaL_checkany(L, 1);
+    int code = lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0);
+    if (code == LUA_ERRMEM) self(L)->out_of_memory = true;
+    if (code == LUA_ERRMEM || self(L)->instructions_left <= 0) return lua_error(L);
+    lua_pushboolean(L, code == LUA_OK);
+    lua_insert(L, 1);
+    return lua_gettop(L);
+}
+
+/* find, match, gmatch and gsub take time outside of the instruction count, exponential in the pattern's
+ * repetitions: what templates need is far below these bounds. */
+static int limited_pattern(lua_State *L) {
+    size_t subject, size;
+    luaL_checklstring(L, 1, &subject);
+    const char *pattern = luaL_checklstring(L, 2, &size);
+    int repeats = 0;
+    for (size_t i = 0; i < size; i++)
+        repeats += strchr("*+-?", pattern[i]) && pattern[i];
+    if (repeats > 1 && (repeats > PATTERN_REPEATS || subject > PATTERN_SUBJECT / (1u << 4 * (repeats - 1))))
+        return luaL_error(L, "a pattern with %d repetitions over %d bytes takes too long", repeats,
+                          (int)subject);
+    int args = lua_gettop(L);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, args, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
 /* Lua's own text of a table or function holds an address, which differs from run to run. */
 static int plain_tostring(lua_State *L) {
     luaL_checkany(L, 1);
     int type = lua_type(L, 1);
     if (type == LUA_TTABLE || type == LUA_TFUNCTION || type == LUA_TUSERDATA)
         return luaL_error(L, "a %s has no text", luaL_typename(L, 1));
-    luaL_tolstring(L, 1, NULL);
+    char number[QG_NUMBER_TEXT];
+    if (type == LUA_TNUMBER && !lua_isinteger(L, 1) && isfinite(lua_tonumber(L, 1)))
+        lua_pushstring(L, qg_number_text(lua_tonumber(L, 1), number));
+    else
+        luaL_tolstring(L, 1, NULL);
     return 1;
 }
 
 static int plain_format(lua_State *L) {
     const char *format = luaL_checkstring(L, 1);
-    if (strstr(format, "%p")) return luaL_error(L, "%%p is not allowed in a format");
+    for (const char *c = format; (c = strchr(c, '%')); c++) {
+        c += 1 + strspn(c + 1, "-+ #0123456789.");
+        if (*c == 'p') return luaL_error(L, "%%p is not allowed in a format");
+        if (!*c) break;
+    }
     int top = lua_gettop(L);
     for (int i = 2; i <= top; i++)
         if (lua_type(L, i) >= LUA_TTABLE)
@@ -76,12 +133,33 @@ static int plain_format(lua_State *L) {
     return 1;
 }
 
-/* Keys in a fixed order: numbers by value, then strings by bytes, then the rest as booleans. */
-static const char ORDER[] = "return function(a, b) "
-                            "  local x, y = type(a), type(b) "
-                            "  if x ~= y then return x < y end "
-                            "  if x == 'boolean' then return not a and b end "
-                            "  return a < b end";
+/* In Lua, so that it is counted: a stable merge sort (table.sort draws pivots from the clock, and equal
+ * elements end up anywhere), and an order of keys: booleans, numbers by value, strings by bytes. */
+static const char SORTING[] =
+    "local function sort(a, before) "
+    "  before = before or function(x, y) return x < y end "
+    "  local n, width = #a, 1 "
+    "  while width < n do "
+    "    local to = {} "
+    "    for low = 1, n, 2 * width do "
+    "      local i, j = low, low + width "
+    "      local middle, high = low + width, low + 2 * width "
+    "      for k = low, (high <= n and high or n + 1) - 1 do "
+    "        if i < middle and (j >= high or j > n or not before(a[j], a[i])) then to[k] = a[i] i = i + 1 "
+    "        else to[k] = a[j] j = j + 1 end "
+    "      end "
+    "    end "
+    "    for k = 1, n do a[k] = to[k] end "
+    "    width = 2 * width "
+    "  end "
+    "end "
+    "local function order(a, b) "
+    "  local x, y = type(a), type(b) "
+    "  if x ~= y then return x < y end "
+    "  if x == 'boolean' then return not a and b end "
+    "  return a < b "
+    "end "
+    "return sort, order";
 
 static int sorted_step(lua_State *L) {
     /* upvalues: table, keys, position */
@@ -96,7 +174,7 @@ static int sorted_step(lua_State *L) {
 }
 
 static int sorted_pairs(lua_State *L) {
-    /* upvalues: table.sort, order */
+    /* upvalues: sort, order */
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
     lua_pushvalue(L, 1);
@@ -144,10 +222,8 @@ static int build_environment(lua_State *L) {
                                         "type", "maxinteger", "mininteger", NULL};
     static const char *const strings[] = {"byte",  "char",  "find", "format",  "gmatch", "gsub",  "len",
                                           "lower", "match", "rep",  "reverse", "sub",    "upper", NULL};
-    static const char *const tables[] = {"concat", "insert", "move",   "pack",
-                                         "remove", "sort",   "unpack", NULL};
-    static const char *const basics[] = {"assert", "error",    "ipairs", "pcall",
-                                         "select", "tonumber", "type",   NULL};
+    static const char *const tables[] = {"concat", "insert", "move", "pack", "remove", "unpack", NULL};
+    static const char *const basics[] = {"assert", "error", "ipairs", "select", "tonumber", "type", NULL};
 
     luaL_requiref(L, "_G", luaopen_base, 0); /* into the table of globals itself */
     keep(L, "basics", basics);
@@ -172,19 +248,29 @@ static int build_environment(lua_State *L) {
     lua_getfield(L, kept + 2, "format");
     lua_pushcclosure(L, plain_format, 1);
     lua_setfield(L, kept + 2, "format");
+    for (int i = 0; patterns[i]; i++) {
+        lua_getfield(L, kept + 2, patterns[i]);
+        lua_pushcclosure(L, limited_pattern, 1);
+        lua_setfield(L, kept + 2, patterns[i]);
+    }
     lua_pushvalue(L, kept + 2);
     lua_setfield(L, env, "string");
     lua_pushvalue(L, kept + 3);
     lua_setfield(L, env, "table");
     lua_pushcfunction(L, plain_tostring);
     lua_setfield(L, env, "tostring");
+    lua_pushcfunction(L, limited_pcall);
+    lua_setfield(L, env, "pcall");
+    lua_pushcfunction(L, limited_pcall);
+    lua_setfield(L, env, "pcall");
     lua_pushcfunction(L, ceildiv);
     lua_setfield(L, env, "ceildiv");
     lua_pushcfunction(L, align);
     lua_setfield(L, env, "align");
-    lua_getfield(L, kept + 3, "sort");
-    if (luaL_loadbufferx(L, ORDER, sizeof ORDER - 1, "=order", "t")) return lua_error(L);
-    lua_call(L, 0, 1);
+    if (luaL_loadbufferx(L, SORTING, sizeof SORTING - 1, "=sorting", "t")) return lua_error(L);
+    lua_call(L, 0, 2);
+    lua_pushvalue(L, -2);
+    lua_setfield(L, kept + 3, "sort");
     lua_pushcclosure(L, sorted_pairs, 2);
     lua_setfield(L, env, "pairs");
 
@@ -203,7 +289,7 @@ static int build_environment(lua_State *L) {
 }
 
 qg_status qg_lua_open(qg_lua *lua, qg_error *err) {
-    *lua = (qg_lua){.limit = MEMORY_LIMIT, .instructions_left = INSTRUCTION_LIMIT};
+    *lua = (qg_lua){.limit = MEMORY_LIMIT + MEMORY_RESERVE, .instructions_left = INSTRUCTION_LIMIT};
     lua->L = lua_newstate(allocate, lua);
     if (!lua->L) return qg_fail(err, QG_NO_MEMORY, "Lua", "out of memory", "");
     memcpy(lua_getextraspace(lua->L), &lua, sizeof lua);
@@ -225,9 +311,10 @@ void qg_lua_close(qg_lua *lua) {
 static qg_status lua_failed(qg_lua *lua, int code, const char *what, qg_error *err) {
     const char *message = lua_tostring(lua->L, -1);
     qg_status s;
-    if (code == LUA_ERRMEM)
+    /* A pcall or an include in between makes an ordinary error of it. */
+    if (code == LUA_ERRMEM || (message && strstr(message, "not enough memory")))
         s = qg_failf(err, QG_BAD_INPUT, what, "less memory", "the template takes more than %zu MiB",
-                     lua->limit >> 20);
+                     MEMORY_LIMIT >> 20);
     else
         s = qg_fail(err, QG_BAD_INPUT, what, message ? message : "an error that is no text", "");
     lua_pop(lua->L, 1);
@@ -235,15 +322,44 @@ static qg_status lua_failed(qg_lua *lua, int code, const char *what, qg_error *e
 }
 
 qg_status qg_lua_call(qg_lua *lua, int args, int results, const char *what, qg_error *err) {
+    lua->calls++;
     int code = lua_pcall(lua->L, args, results, 0);
+    lua->calls--;
     return code ? lua_failed(lua, code, what, err) : QG_OK;
+}
+
+typedef struct protected {
+    qg_status (*body)(void *user);
+    void *user;
+    qg_status status;
+}
+protected;
+
+static int run_protected(lua_State *L) {
+    protected *p = lua_touserdata(L, 1);
+    lua_settop(L, 0);
+    p->status = p->body(p->user);
+    return 0;
+}
+
+qg_status qg_lua_protect(qg_lua *lua, qg_status (*body)(void *user), void *user, const char *what,
+                         qg_error *err) {
+  protected
+    p = {body, user, QG_INTERNAL};
+    /* Neither of these two can fail: no allocation for a light function and a light pointer. */
+    lua_pushcfunction(lua->L, run_protected);
+    lua_pushlightuserdata(lua->L, &p);
+    int code = lua_pcall(lua->L, 1, 0, 0);
+    return code ? lua_failed(lua, code, what, err) : p.status;
 }
 
 qg_status qg_lua_load(qg_lua *lua, const char *text, size_t size, const char *name, int env, qg_error *err) {
     char chunk[256] = "=";
     strncat(chunk, name, sizeof chunk - 2);
     if (env) env = lua_absindex(lua->L, env);
+    lua->calls++;
     int code = luaL_loadbufferx(lua->L, text, size, chunk, "t");
+    lua->calls--;
     if (code) return lua_failed(lua, code, name, err);
     if (env) {
         lua_pushvalue(lua->L, env);

@@ -6,12 +6,14 @@
 
 #include "gen/error.h"
 #include <lua.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct qg_lua {
     lua_State *L;
     size_t used, limit;     /* bytes */
-    long instructions_left; /* counted in steps of the hook */
+    long instructions_left; /* counted in steps of the hook; memory taken counts too */
+    int calls;              /* protected calls under way: only they can be refused memory */
 } qg_lua;
 
 /* Opens into *lua, which must not move while open. The globals table is the sandbox's environment. */
@@ -21,6 +23,11 @@ void qg_lua_close(qg_lua *lua);
 /* Calls the function below its `args` arguments, leaving `results`. A Lua error becomes QG_BAD_INPUT with the
  * message ("file:line: ...") as its why; running out of memory or instructions says so. */
 qg_status qg_lua_call(qg_lua *lua, int args, int results, const char *what, qg_error *err);
+
+/* Runs body, which may use Lua's C API freely, on an empty stack: should the API raise an error (memory),
+ * that becomes a status instead of the end of the process. Returns body's status. */
+qg_status qg_lua_protect(qg_lua *lua, qg_status (*body)(void *user), void *user, const char *what,
+                         qg_error *err);
 
 /* Compiles text (never bytecode) named `name` ("families/blocked.lua") and pushes the function. `env`: index
  * of the table to use as its globals, or 0 for the sandbox's. */

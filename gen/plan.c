@@ -73,12 +73,15 @@ static qg_status call_member(making *k, const char *name, int args, int results)
 
 /* ---- parameters */
 
-static bool is_legal_value(lua_State *L, int values, int value) {
+/* The value on top becomes the list's own (32.0 is 32 there, and prints as that); false: not in the list. */
+static bool take_legal_value(lua_State *L, int values) {
     for (lua_Integer i = 1, n = (lua_Integer)lua_rawlen(L, values); i <= n; i++) {
         lua_geti(L, values, i);
-        bool same = lua_rawequal(L, -1, value);
+        if (lua_rawequal(L, -1, -2)) {
+            lua_remove(L, -2);
+            return true;
+        }
         lua_pop(L, 1);
-        if (same) return true;
     }
     return false;
 }
@@ -119,7 +122,7 @@ static qg_status choose_param(making *k, const json_t *forced) {
         qg_status s = qg_lua_call(&k->lua, 2, 1, k->family.file->path, k->err);
         if (s) return s;
     }
-    if (!is_legal_value(L, values, lua_gettop(L))) return refuse_value(k, name, values);
+    if (!take_legal_value(L, values)) return refuse_value(k, name, values);
     lua_setfield(L, PARAMS, name);
     return QG_OK;
 }
@@ -282,7 +285,13 @@ static qg_status make_program(making *k, qg_plan *plan) {
     if (!s) s = take_json(k, "program", &all);
     if (s) return s;
     const char *products = json_string_value(json_object_get(all, "products"));
-    plan->products = strdup(products ? products : "");
+    if (!products) {
+        json_decref(all);
+        return qg_fail(k->err, QG_BAD_INPUT, k->family.file->path,
+                       "program: there is no string \"products\" in what it returns",
+                       "how trailing products are formed: \"fp32\", \"1\", \"2\" or \"3\"");
+    }
+    plan->products = strdup(products);
     json_object_del(all, "products");
     json_object_set_new(all, "format", json_string(QG_PROGRAM_FORMAT));
     plan->program_json = all;

@@ -23,7 +23,11 @@ typedef struct qg_library_options {
 qg_status qg_library_open(const qg_library_options *options, qg_library **out, qg_error *err);
 void qg_library_close(qg_library *lib);
 
-/* Families as JSON: [{name, op, summary, params: [{name, doc, values}]}]. New reference. */
+/* Whether every family file can be read; the error names the first that cannot. The others serve without it.
+ */
+qg_status qg_library_check(const qg_library *lib, qg_error *err);
+
+/* Families that can be read, as JSON: [{name, op, summary, params: [{name, doc, values}]}]. New reference. */
 json_t *qg_library_families(const qg_library *lib);
 
 /* Text of an embedded header "device/warp.cuh"; NULL when there is none. Owned by the library. */

@@ -70,6 +70,10 @@ static qg_status parse_base(const qg_program *p, const json_t *value, bool *work
     const char *name;
     qg_status s;
     *workspace = json_object_get(value, "workspace") != NULL;
+    if (*workspace ? json_object_get(value, "pointer") : json_object_get(value, "offset"))
+        return qg_fail(err, QG_BAD_INPUT, where->text,
+                       *workspace ? "both \"pointer\" and \"workspace\"" : "\"offset\" without \"workspace\"",
+                       "a pointer, or a workspace buffer with an offset");
     if (!*workspace) {
         if ((s = qg_json_string(value, "pointer", &name, where, err))) return s;
         int i = find(name, pointer_names, QG_PTR_COUNT, where, err);

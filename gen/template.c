@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_INCLUDE_DEPTH = 16, MAX_OUTPUT = 32 << 20 };
+enum { MAX_INCLUDE_DEPTH = 16, MAX_PATH = 256, MAX_OUTPUT = 32 << 20 };
 
 /* What the functions that a running template calls need; lives on the C stack of qg_template_render. */
 typedef struct rendering {
@@ -15,7 +15,7 @@ typedef struct rendering {
     const qg_template_source *source;
     qg_text *out;
     const char *path; /* where output comes from now */
-    const char *seen; /* the file and line that a C compiler believes to be at */
+    char seen[260]; /* the file and line that a C compiler believes to be at; a copy, Lua may free its name */
     int seen_line, depth;
 } rendering;
 
@@ -35,11 +35,11 @@ static void put(lua_State *L, rendering *r, const char *data, size_t size) {
 static int set_line(lua_State *L) {
     rendering *r = current(L);
     int line = (int)lua_tointeger(L, 1);
-    if (r->seen && strcmp(r->seen, r->path) == 0 && r->seen_line == line) return 0;
+    if (strncmp(r->seen, r->path, sizeof r->seen - 1) == 0 && r->seen_line == line) return 0;
     char text[320];
     int size = snprintf(text, sizeof text, "#line %d \"%.256s\"\n", line, r->path);
     put(L, r, text, (size_t)size);
-    r->seen = r->path;
+    snprintf(r->seen, sizeof r->seen, "%s", r->path);
     r->seen_line = line;
     return 0;
 }
@@ -52,7 +52,7 @@ static int write_text(lua_State *L) {
     return 0;
 }
 
-/* value(v): the result of a ${expression}. */
+/* value(v, text): the result of a ${expression}, and how it is written. */
 static int write_value(lua_State *L) {
     rendering *r = current(L);
     char number[QG_NUMBER_TEXT + 2];
@@ -62,7 +62,8 @@ static int write_value(lua_State *L) {
         if (lua_isinteger(L, 1)) {
             size = (size_t)snprintf(number, sizeof number, "%lld", (long long)lua_tointeger(L, 1));
         } else {
-            if (!isfinite(lua_tonumber(L, 1))) return luaL_error(L, "${...} gave an infinite number or NaN");
+            if (!isfinite(lua_tonumber(L, 1)))
+                return luaL_error(L, "${%s} is infinite or NaN", luaL_checkstring(L, 2));
             qg_number_text(lua_tonumber(L, 1), number);
             strcat(number, "f");
             size = strlen(number);
@@ -78,7 +79,8 @@ static int write_value(lua_State *L) {
         put(L, r, lua_toboolean(L, 1) ? "true" : "false", lua_toboolean(L, 1) ? 4 : 5);
         return 0;
     default:
-        return luaL_error(L, "${...} gave %s where text or a number is needed", luaL_typename(L, 1));
+        return luaL_error(L, "${%s} is %s where text or a number is needed", luaL_checkstring(L, 2),
+                          luaL_typename(L, 1));
     }
 }
 
@@ -104,8 +106,9 @@ static const char *expression_end(const char *s, const char *end) {
     return NULL;
 }
 
-static bool quote_text(qg_text *lua, const char *s, size_t size) {
-    bool ok = qg_text_puts(lua, " __text(\"");
+/* A Lua string literal on one line. */
+static bool quote(qg_text *lua, const char *s, size_t size) {
+    bool ok = qg_text_puts(lua, "\"");
     for (size_t i = 0; i < size && ok; i++) {
         unsigned char c = (unsigned char)s[i];
         if (c == '"' || c == '\\')
@@ -115,7 +118,17 @@ static bool quote_text(qg_text *lua, const char *s, size_t size) {
         else
             ok = qg_text_put(lua, s + i, 1);
     }
-    return ok && qg_text_puts(lua, "\")");
+    return ok && qg_text_puts(lua, "\"");
+}
+
+static bool call_text(qg_text *lua, const char *s, size_t size) {
+    return qg_text_puts(lua, " __text(") && quote(lua, s, size) && qg_text_puts(lua, ")");
+}
+
+/* The parentheses keep one value of many. */
+static bool call_value(qg_text *lua, const char *s, size_t size) {
+    return qg_text_puts(lua, " __value((") && qg_text_put(lua, s, size) && qg_text_puts(lua, "), ") &&
+           quote(lua, s, size) && qg_text_puts(lua, ")");
 }
 
 /* One line of text; on failure says why. */
@@ -125,14 +138,14 @@ static const char *translate_text(qg_text *lua, const char *s, const char *end, 
         const char *open = s;
         while (open < end && !(open[0] == '$' && open + 1 < end && open[1] == '{'))
             open++;
-        if (open > s && !quote_text(lua, s, (size_t)(open - s))) return "out of memory";
+        if (open > s && !call_text(lua, s, (size_t)(open - s))) return "out of memory";
         if (open == end) break;
         const char *close = expression_end(open + 2, end);
         if (!close) return "${ without its closing }";
-        if (!qg_text_printf(lua, " __value(%.*s)", (int)(close - open - 2), open + 2)) return "out of memory";
+        if (!call_value(lua, open + 2, (size_t)(close - open - 2))) return "out of memory";
         s = close + 1;
     }
-    return quote_text(lua, "\n", 1) ? NULL : "out of memory";
+    return call_text(lua, "\n", 1) ? NULL : "out of memory";
 }
 
 static qg_status translate(qg_text *lua, const char *text, size_t size, const char *path, int first_line,
@@ -171,14 +184,18 @@ static void set_function(lua_State *L, int env, const char *name, lua_CFunction 
     lua_setfield(L, env, name);
 }
 
-/* Pushes the template's chunk, or raises a Lua error. */
-static void push_chunk(lua_State *L, rendering *r, const char *text, size_t size, int env) {
+/* Pushes the included template's chunk, or puts things back to `before` and raises a Lua error. */
+static void push_chunk(lua_State *L, rendering *r, const char *text, size_t size, int env,
+                       const char *before) {
     qg_text code = {0};
     qg_error err;
     qg_status s = translate(&code, text, size, r->path, 1, &err);
     if (!s) s = qg_lua_load(r->lua, code.data ? code.data : "", code.size, r->path, env, &err);
     qg_text_free(&code);
-    if (s) luaL_error(L, "%s: %s", err.what, err.why);
+    if (!s) return;
+    r->path = before;
+    r->depth--;
+    luaL_error(L, "%s: %s", err.what, err.why);
 }
 
 /* include(path, {names}) */
@@ -192,10 +209,11 @@ static int include(lua_State *L) {
     }
     luaL_checktype(L, 2, LUA_TTABLE);
     lua_settop(L, 2);
-    const char *text = r->source->find(r->source->user, path, &size);
+    const char *text = strlen(path) < MAX_PATH ? r->source->find(r->source->user, path, &size) : NULL;
     if (!text) return luaL_error(L, "include: no template \"%s\"", path);
-    if (++r->depth > MAX_INCLUDE_DEPTH)
+    if (r->depth == MAX_INCLUDE_DEPTH)
         return luaL_error(L, "include: templates include each other more than %d deep", MAX_INCLUDE_DEPTH);
+    r->depth++;
     /* Names given here shadow the including template's, which stay visible. */
     lua_newtable(L);
     lua_newtable(L);
@@ -214,16 +232,18 @@ static int include(lua_State *L) {
     lua_setfield(L, 3, "include");
     const char *before = r->path;
     r->path = path;
-    push_chunk(L, r, text, size, 3);
-    lua_call(L, 0, 0);
+    push_chunk(L, r, text, size, 3, before);
+    /* Protected: the path must be right again for a template that catches the error. */
+    int code = lua_pcall(L, 0, 0, 0);
     r->path = before;
     r->depth--;
-    return 0;
+    return code ? lua_error(L) : 0;
 }
 
 qg_status qg_template_render(qg_lua *lua, const qg_template_source *source, const char *text, size_t size,
                              const char *path, int first_line, int env, qg_text *out, qg_error *err) {
     lua_State *L = lua->L;
+    if (strlen(path) >= MAX_PATH) return qg_fail(err, QG_BAD_INPUT, path, "the path is too long", "");
     rendering r = {.lua = lua, .source = source, .out = out, .path = path};
     env = lua_absindex(L, env);
     set_function(L, env, "__line", set_line, &r);

@@ -76,6 +76,8 @@ static int run(const void *p) {
     qg_library *lib = NULL;
     if (qg_library_open(NULL, &lib, &err) != QG_OK) return cli_report(&err);
     json_t *families = qg_library_families(lib);
+    qg_error broken = {0}; /* told after the others were listed */
+    qg_status checked = qg_library_check(lib, &broken);
     qg_library_close(lib);
     if (!families) {
         qg_fail(&err, QG_NO_MEMORY, "families", "no memory for the list", "");
@@ -85,8 +87,12 @@ static int run(const void *p) {
         json_decref(families);
         return cli_report(&err);
     }
-    if (!v->json) return print_all(families);
-    return cli_print_json(families) ? CLI_DONE : CLI_ENVIRONMENT;
+    int code;
+    if (v->json)
+        code = cli_print_json(families) ? CLI_DONE : CLI_ENVIRONMENT;
+    else
+        code = print_all(families);
+    return checked ? cli_report(&broken) : code;
 }
 
 static const cli_argument arguments[] = {{"FAMILY", offsetof(values, family), false, "only this one"}, {0}};
