@@ -3,6 +3,18 @@
 //
 // Parameters: B (16 or 32), M, N, ROW_OUT, TERMS (0: FFMA in fp32; 1: fp16 operands, fp32 accumulation, with two terms of C and W' for tiles
 // without a dense column; 2: three fp16 products of two terms, fp32 level).
+// W' = T' W: entries (t + 256 k) / 64, t % 64 for this thread. ts [B][B + 1], ws [B][68].
+constexpr int UPDATE_OWN = ${B * 64 // 256};
+QRS_DEV void apply_t(float (&z)[UPDATE_OWN], const float *ts, const float *ws) {
+    const int t = threadIdx.x, c = t % 64;
+#pragma unroll
+    for (int k = 0; k < UPDATE_OWN; k++) {
+        const int j = (t + 256 * k) / 64;
+        z[k] = 0.f;
+        for (int i = 0; i <= j; i++) z[k] = fmaf(ts[i * ${B + 1} + j], ws[i * 68 + c], z[k]);
+    }
+}
+
 QRS_KERNEL(update, 256, 2)
 (float *h_all, i64 ldh, i64 stride_h, const u8 *v_all, const float *t_all, const int *exponents, const int *dense, int *flags, int first,
  int tiles) {
@@ -17,21 +29,6 @@ QRS_KERNEL(update, 256, 2)
     for (int i = t; i < B * B; i += 256) ts[i / B * (B + 1) + i % B] = t_all[matrix * (B * B) + i];
     auto element = [&](int row, int column) -> float & {
         return h[${ROW_OUT and "(i64)(first + row) * ldh + column" or "(i64)column * ldh + first + row"}];
-    };
-    // W' = T' W, W in ws; every thread keeps its results and writes them after the barrier through `put`.
-    auto apply_t = [&](auto put) {
-        constexpr int OWN = B * 64 / 256;
-        float z[OWN];
-#pragma unroll
-        for (int k = 0; k < OWN; k++) {
-            const int j = (t + 256 * k) / 64, c = t % 64;
-            z[k] = 0.f;
-            for (int i = 0; i <= j; i++) z[k] = fmaf(ts[i * (B + 1) + j], ws[i * 68 + c], z[k]);
-        }
-        block_sync();
-#pragma unroll
-        for (int k = 0; k < OWN; k++) put((t + 256 * k) / 64, t % 64, z[k]);
-        block_sync();
     };
 % if TERMS == 0 then
     constexpr int LV = B + 4, QUADS = B / 4, GROUPS = 16 / QUADS; // row groups of the first pass: QUADS x 16 tiles of 4 x 4 each
@@ -85,7 +82,12 @@ QRS_KERNEL(update, 256, 2)
             block_sync();
         }
     }
-    apply_t([&](int j, int c, float z) { ws[j * 68 + c] = z; });
+    float z_own[UPDATE_OWN];
+    apply_t(z_own, ts, ws);
+    block_sync();
+#pragma unroll
+    for (int k = 0; k < UPDATE_OWN; k++) ws[(t + 256 * k) / 64 * 68 + t % 64] = z_own[k];
+    block_sync();
     const int q0 = t / 16 * 4, c0 = t % 16 * 4;
     for (int r0 = 0; r0 < rows; r0 += 64) {
         load_v(r0);
@@ -189,11 +191,16 @@ QRS_KERNEL(update, 256, 2)
             for (int e = 0; e < 4; e++) ws[(i * 16 + g + (e >> 1) * 8) * 68 + w * 8 + 2 * q + (e & 1)] = acc[i][e];
         block_sync();
     }
-    apply_t([&](int j, int c, float z) {
-        const u16 upper = f16_bits(-z);
-        cs[j * LC + c] = upper;
-        cs[ZT + j * LC + c] = f16_bits(-z - f16_value(upper));
-    });
+    float z_own[UPDATE_OWN];
+    apply_t(z_own, ts, ws);
+#pragma unroll
+    for (int k = 0; k < UPDATE_OWN; k++) {
+        const int at = (t + 256 * k) / 64 * LC + t % 64;
+        const u16 upper = f16_bits(-z_own[k]);
+        cs[at] = upper;
+        cs[ZT + at] = f16_bits(-z_own[k] - f16_value(upper));
+    }
+    block_sync();
     // Warp w: rows 16 (w % 4).. of a chunk, columns 32 (w / 4)..; its part of W' stays in registers.
     const int r_warp = (w & 3) * 16, c_warp = (w >> 2) * 32;
     u32 z_upper[B / 16][4][2], z_lower[B / 16][4][2];
