@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOOK_STEP = 10000, BYTES_AN_INSTRUCTION = 256 };
+enum { HOOK_STEP = 10000, BYTES_AN_INSTRUCTION = 256, PATTERN_REPEATS = 4, PATTERN_SUBJECT = 1 << 16 };
 static const size_t MEMORY_LIMIT = (size_t)192 << 20;
 static const long INSTRUCTION_LIMIT = 100 * 1000 * 1000;
 
@@ -49,16 +49,6 @@ static void count_instructions(lua_State *L, lua_Debug *d) {
 
 /* ---- functions of the environment */
 
-/* As Lua's, but a chunk that is out of instructions cannot catch that and go on. */
-static int limited_pcall(lua_State *L) {
-    luaL_checkany(L, 1);
-    int code = lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0);
-    if (code && self(L)->instructions_left <= 0) return lua_error(L);
-    lua_pushboolean(L, code == LUA_OK);
-    lua_insert(L, 1);
-    return lua_gettop(L);
-}
-
 static int ceildiv(lua_State *L) {
     lua_Integer a = luaL_checkinteger(L, 1), b = luaL_checkinteger(L, 2);
     luaL_argcheck(L, b > 0, 2, "a positive divisor expected");
@@ -77,7 +67,7 @@ static int limited_pcall(lua_State *L) {
     luaL_checkany(L, 1);
     int code = lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0);
     if (code == LUA_ERRMEM) self(L)->out_of_memory = true;
-    if (code == LUA_ERRMEM || self(L)->instructions_left <= 0) return lua_error(L);
+    if (self(L)->out_of_memory || (code && self(L)->instructions_left <= 0)) return lua_error(L);
     lua_pushboolean(L, code == LUA_OK);
     lua_insert(L, 1);
     return lua_gettop(L);
@@ -224,6 +214,7 @@ static int build_environment(lua_State *L) {
                                           "lower", "match", "rep",  "reverse", "sub",    "upper", NULL};
     static const char *const tables[] = {"concat", "insert", "move", "pack", "remove", "unpack", NULL};
     static const char *const basics[] = {"assert", "error", "ipairs", "select", "tonumber", "type", NULL};
+    static const char *const patterns[] = {"find", "gmatch", "gsub", "match", NULL};
 
     luaL_requiref(L, "_G", luaopen_base, 0); /* into the table of globals itself */
     keep(L, "basics", basics);
@@ -261,8 +252,6 @@ static int build_environment(lua_State *L) {
     lua_setfield(L, env, "tostring");
     lua_pushcfunction(L, limited_pcall);
     lua_setfield(L, env, "pcall");
-    lua_pushcfunction(L, limited_pcall);
-    lua_setfield(L, env, "pcall");
     lua_pushcfunction(L, ceildiv);
     lua_setfield(L, env, "ceildiv");
     lua_pushcfunction(L, align);
@@ -289,7 +278,7 @@ static int build_environment(lua_State *L) {
 }
 
 qg_status qg_lua_open(qg_lua *lua, qg_error *err) {
-    *lua = (qg_lua){.limit = MEMORY_LIMIT + MEMORY_RESERVE, .instructions_left = INSTRUCTION_LIMIT};
+    *lua = (qg_lua){.limit = MEMORY_LIMIT, .instructions_left = INSTRUCTION_LIMIT};
     lua->L = lua_newstate(allocate, lua);
     if (!lua->L) return qg_fail(err, QG_NO_MEMORY, "Lua", "out of memory", "");
     memcpy(lua_getextraspace(lua->L), &lua, sizeof lua);
@@ -311,8 +300,7 @@ void qg_lua_close(qg_lua *lua) {
 static qg_status lua_failed(qg_lua *lua, int code, const char *what, qg_error *err) {
     const char *message = lua_tostring(lua->L, -1);
     qg_status s;
-    /* A pcall or an include in between makes an ordinary error of it. */
-    if (code == LUA_ERRMEM || (message && strstr(message, "not enough memory")))
+    if (code == LUA_ERRMEM || lua->out_of_memory)
         s = qg_failf(err, QG_BAD_INPUT, what, "less memory", "the template takes more than %zu MiB",
                      MEMORY_LIMIT >> 20);
     else
@@ -328,15 +316,14 @@ qg_status qg_lua_call(qg_lua *lua, int args, int results, const char *what, qg_e
     return code ? lua_failed(lua, code, what, err) : QG_OK;
 }
 
-typedef struct protected {
+typedef struct guarded {
     qg_status (*body)(void *user);
     void *user;
     qg_status status;
-}
-protected;
+} guarded;
 
-static int run_protected(lua_State *L) {
-    protected *p = lua_touserdata(L, 1);
+static int run_guarded(lua_State *L) {
+    guarded *p = lua_touserdata(L, 1);
     lua_settop(L, 0);
     p->status = p->body(p->user);
     return 0;
@@ -344,10 +331,9 @@ static int run_protected(lua_State *L) {
 
 qg_status qg_lua_protect(qg_lua *lua, qg_status (*body)(void *user), void *user, const char *what,
                          qg_error *err) {
-  protected
-    p = {body, user, QG_INTERNAL};
+    guarded p = {body, user, QG_INTERNAL};
     /* Neither of these two can fail: no allocation for a light function and a light pointer. */
-    lua_pushcfunction(lua->L, run_protected);
+    lua_pushcfunction(lua->L, run_guarded);
     lua_pushlightuserdata(lua->L, &p);
     int code = lua_pcall(lua->L, 1, 0, 0);
     return code ? lua_failed(lua, code, what, err) : p.status;

@@ -14,6 +14,7 @@ typedef struct qg_lua {
     size_t used, limit;     /* bytes */
     long instructions_left; /* counted in steps of the hook; memory taken counts too */
     int calls;              /* protected calls under way: only they can be refused memory */
+    bool out_of_memory;     /* seen by a pcall or an include on the way up */
 } qg_lua;
 
 /* Opens into *lua, which must not move while open. The globals table is the sandbox's environment. */

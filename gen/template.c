@@ -14,8 +14,9 @@ typedef struct rendering {
     qg_lua *lua;
     const qg_template_source *source;
     qg_text *out;
-    const char *path; /* where output comes from now */
-    char seen[260]; /* the file and line that a C compiler believes to be at; a copy, Lua may free its name */
+    const char *path;    /* where output comes from now */
+    char seen[MAX_PATH]; /* the file and line that a C compiler believes to be at; a copy, Lua may free its
+                            name */
     int seen_line, depth;
 } rendering;
 
@@ -35,11 +36,13 @@ static void put(lua_State *L, rendering *r, const char *data, size_t size) {
 static int set_line(lua_State *L) {
     rendering *r = current(L);
     int line = (int)lua_tointeger(L, 1);
-    if (strncmp(r->seen, r->path, sizeof r->seen - 1) == 0 && r->seen_line == line) return 0;
-    char text[320];
-    int size = snprintf(text, sizeof text, "#line %d \"%.256s\"\n", line, r->path);
+    if (strcmp(r->seen, r->path) == 0 && r->seen_line == line) return 0;
+    /* A directive cannot stand inside of a macro that goes on over lines: the next line will do. */
+    if (r->out->size >= 2 && memcmp(r->out->data + r->out->size - 2, "\\\n", 2) == 0) return 0;
+    char text[MAX_PATH + 32];
+    int size = snprintf(text, sizeof text, "#line %d \"%s\"\n", line, r->path);
     put(L, r, text, (size_t)size);
-    snprintf(r->seen, sizeof r->seen, "%s", r->path);
+    strcpy(r->seen, r->path);
     r->seen_line = line;
     return 0;
 }
@@ -235,6 +238,7 @@ static int include(lua_State *L) {
     push_chunk(L, r, text, size, 3, before);
     /* Protected: the path must be right again for a template that catches the error. */
     int code = lua_pcall(L, 0, 0, 0);
+    if (code == LUA_ERRMEM) r->lua->out_of_memory = true;
     r->path = before;
     r->depth--;
     return code ? lua_error(L) : 0;
