@@ -79,6 +79,7 @@ QRS_DEV void wide_spill(const wide_tile &c, float *h, i64 ldh, int first, int ti
 QRS_DEV void wide_prefetch(const float *a, i64 lda, int first)
 {
 % local long, lines = IN == "col" and 64 or M, IN == "col" and ceildiv(M, 32) or 2
+    #pragma unroll 1
     for (int e = threadIdx.x; e < ${long * lines}; e += 256) {
         const int major = e / ${lines}, line = e % ${lines} * 32;
 % if IN == "col" then
@@ -121,10 +122,12 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             // From here on every branch around products hangs on values that went through a shuffle: the compiler must see
             // that they are uniform, or it serialises the products.
             const int found = shfl(wide_load(c, a + b * stride_a, lda, first, stats, bad, exponent), 0);
-            if (k + 1 < ${NP})
-                wide_prefetch(a + b * stride_a, lda, first + 64);
-            else if (b + gridDim.x < batch)
-                wide_prefetch(a + (b + gridDim.x) * stride_a, lda, 0);
+            {
+                const bool same = k + 1 < ${NP};
+                const i64 next = same ? b : b + gridDim.x;
+                if (next < batch)
+                    wide_prefetch(a + next * stride_a, lda, same ? first + 64 : 0);
+            }
             const bool filled = found & 1;
 % if SELECT then
             if ((found & 2) && k < split) {

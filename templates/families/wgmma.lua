@@ -52,7 +52,7 @@ return {
     end
     return true
   end,
-  rank = function(shape) return shape.k > 128 and 20 or 5 end,
+  rank = function(shape) return shape.k > 400 and 30 or 5 end,
   resources = function(shape, device, p)
     local v = layout(shape, p)
     return { threads = 256, smem = v.SMEM, registers = 255, l2 = device.sms * (v.V_BYTES + v.T_BYTES) }
