@@ -108,7 +108,8 @@ return {
       default = function(shape) return shape.m > 512 and 512 or 256 end },
     { name = "method", values = { "rows", "gram" },
       doc = "panels: rows in registers, one reduction a column; or the Gram recursion, which falls back to rows where it is not safe",
-      default = function() return "rows" end },
+      -- A column of rows grows with the height, one of the Gram recursion does not: they meet at about 220 rows.
+      default = function(shape) return shape.m >= 224 and "gram" or "rows" end },
     { name = "products", values = { "auto", "1", "3" },
       doc = "fp16 products an update is formed of: 1, or 3 with both factors split (fp32 level); auto: what the precision asks for",
       default = function() return "auto" end },
@@ -140,7 +141,8 @@ return {
     local v = layout(shape, device, p)
     if v.TILES > 4 then return false, "at most 64 rows a warp: use more threads" end
     if v.SMEM > device.smem_optin then return false, "shared memory does not suffice: keep = scratch, or fewer stages" end
-    if v.SMEM * p.ctas_per_sm > device.smem_sm then return false, "so many CTAs do not fit an SM's shared memory: lower ctas_per_sm" end
+    if (v.SMEM + 1024) * p.ctas_per_sm > device.smem_sm then -- the driver keeps 1 KB a CTA
+      return false, "so many CTAs do not fit an SM's shared memory: lower ctas_per_sm" end
     if registers(v) * p.threads * p.ctas_per_sm > 65536 then return false, "so many CTAs do not fit an SM's registers: lower ctas_per_sm" end
     return true
   end,
