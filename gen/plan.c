@@ -24,6 +24,7 @@ typedef struct making {
 } making;
 
 enum { FAMILY = 1, SHAPE, DEVICE, PARAMS, VARS };
+enum { MAX_THREADS = 1024, MAX_CLUSTER = 16 };
 
 static void set_integer(lua_State *L, const char *name, int64_t v) {
     lua_pushinteger(L, v);
@@ -184,6 +185,31 @@ static qg_status check_legal(making *k) {
     return s;
 }
 
+/* What the family says it takes must be there. */
+static qg_status check_resources(making *k) {
+    lua_State *L = k->lua.L;
+    const struct {
+        const char *name, *unit;
+        int64_t available;
+    } limits[] = {{"smem", "bytes of shared memory a block", k->dev->smem_optin},
+                  {"threads", "threads a block", MAX_THREADS},
+                  {"cluster", "blocks a cluster", MAX_CLUSTER}};
+    qg_status s = call_member(k, "resources", 3, 1);
+    if (!s && !lua_istable(L, -1))
+        s = qg_fail(k->err, QG_BAD_INPUT, k->family.file->path, "resources does not return a table", "");
+    for (size_t i = 0; i < sizeof limits / sizeof *limits && !s; i++) {
+        lua_getfield(L, -1, limits[i].name);
+        lua_Integer asked = lua_tointeger(L, -1);
+        lua_pop(L, 1);
+        if (asked > limits[i].available)
+            s = qg_failf(k->err, QG_UNSUPPORTED, k->family.file->path, "other parameters or another family",
+                         "it asks for %lld %s, %s has %lld", (long long)asked, limits[i].unit, k->dev->name,
+                         (long long)limits[i].available);
+    }
+    lua_settop(L, PARAMS);
+    return s;
+}
+
 /* Loads the family into FAMILY with SHAPE, DEVICE and PARAMS above it, and asks whether it is legal. */
 static qg_status try_family(making *k, const qg_file *file, const json_t *params) {
     lua_State *L = k->lua.L;
@@ -193,7 +219,8 @@ static qg_status try_family(making *k, const qg_file *file, const json_t *params
     push_shape(L, k->shape);
     push_device(L, k->dev);
     if ((s = check_operation(k)) || (s = choose_params(k, params))) return s;
-    return check_legal(k);
+    if ((s = check_legal(k))) return s;
+    return check_resources(k);
 }
 
 static const qg_file *family_file(const qg_library *lib, const char *name) {
@@ -221,6 +248,7 @@ static qg_status try_defaults(making *k) {
     double best_rank = 0;
     qg_error first = {0}, e;
     qg_error *err = k->err;
+    char reasons[1536] = "";
     k->err = &e;
     for (int i = 0; i < k->lib->file_count; i++) {
         const qg_file *file = &k->lib->files[i];
@@ -231,6 +259,8 @@ static qg_status try_defaults(making *k) {
             /* A broken family file is worth reporting; one that does not serve the shape is not. */
             if (s != QG_UNSUPPORTED && s != QG_OK && !strstr(e.why, "does not serve") && !first.status)
                 first = e;
+            size_t used = strlen(reasons);
+            if (s == QG_UNSUPPORTED) snprintf(reasons + used, sizeof reasons - used, "; %.300s", e.why);
             continue;
         }
         double rank = lua_tonumber(k->lua.L, -1);
@@ -245,7 +275,7 @@ static qg_status try_defaults(making *k) {
     if (first.status) return first.status;
     char name[96];
     return qg_failf(err, QG_UNSUPPORTED, qg_shape_name(k->shape, name, sizeof name), "",
-                    "no family serves this shape on %s", k->dev->name);
+                    "no family serves this shape on %s%s", k->dev->name, reasons);
 }
 
 static qg_status choose(making *k, const qg_request *request, qg_grade *grade) {
@@ -299,6 +329,29 @@ static qg_status make_program(making *k, qg_plan *plan) {
     snprintf(where, sizeof where, "%.150s: program", k->family.file->path);
     (void)L;
     return qg_program_parse(all, where, &plan->program, k->err);
+}
+
+/* A launch must fit the device at the largest batch that the plan is for. */
+static qg_status check_launches(making *k, const qg_plan *plan) {
+    const qg_shape *shape = k->shape;
+    int64_t lda = shape->layout_in == QG_ROW ? shape->n : shape->m,
+            ldh = shape->layout_out == QG_ROW ? shape->n : shape->m;
+    const qg_call call = {.scalar = {[QG_BATCH] = shape->max_batch, [QG_LDA] = lda, [QG_LDH] = ldh}};
+    for (int i = 0; i < plan->program->op_count; i++) {
+        const qg_op *op = &plan->program->ops[i];
+        int64_t smem = 0;
+        if (op->kind != QG_OP_LAUNCH) continue;
+        qg_status s = qg_expr_eval(op->smem, &call, k->dev, &smem, k->err);
+        if (s) return s;
+        bool cluster = op->cluster > 1 && k->dev->max_cluster == 1;
+        if (!cluster && smem >= 0 && smem <= k->dev->smem_optin) continue;
+        return qg_failf(k->err, QG_UNSUPPORTED, k->family.file->path, "other parameters or another family",
+                        "kernel %.80s asks for %lld bytes of shared memory and clusters of %d, %s has %lld "
+                        "and %lld",
+                        op->kernel, (long long)smem, op->cluster, k->dev->name, (long long)k->dev->smem_optin,
+                        (long long)k->dev->max_cluster);
+    }
+    return QG_OK;
 }
 
 static const char *find_template(void *user, const char *path, size_t *size) {
@@ -376,7 +429,7 @@ static qg_status fill(making *k, qg_plan *plan) {
         return s;
     if (!lua_istable(L, VARS))
         return qg_fail(k->err, QG_BAD_INPUT, k->family.file->path, "vars does not return a table", "");
-    if ((s = make_program(k, plan)) || (s = render(k, plan))) return s;
+    if ((s = make_program(k, plan)) || (s = check_launches(k, plan)) || (s = render(k, plan))) return s;
     return name_plan(k, plan);
 }
 
