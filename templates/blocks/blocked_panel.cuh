@@ -47,9 +47,10 @@ QRS_KERNEL(${NAME}, ${THREADS}, 1)
             if (j >= count) break;
             float unlift = 1.f, gamma = 0.f, alpha = 0.f, beta = 0.f, rho = 0.f, tau = 0.f;
             float x[RT];
+            bool lifted = false;
 #pragma unroll 1
             for (int pass = 0; pass < 2; pass++) {
-                const int b = pass;
+                const int b = (j + pass) & 1; // buffers take turns, so that one barrier a column is enough
 #pragma unroll
                 for (int kk = 0; kk < RT; kk++) x[kk] = shfl(X[kk][sj], rl * CG + cj);
                 if (top && row_in <= j) x[0] = 0.f;
@@ -57,16 +58,19 @@ QRS_KERNEL(${NAME}, ${THREADS}, 1)
 #pragma unroll
                 for (int kk = 0; kk < RT; kk++)
 #pragma unroll
-                    for (int s = 0; s < 4; s++) d[s] = fmaf(x[kk], X[kk][s], d[s]);
-#pragma unroll
-                for (int s = 0; s < 4; s++) {
-#pragma unroll
-                    for (int o = CG; o < 32; o *= 2) d[s] += shfl_xor(d[s], o);
-                    if (rl == 0) partial[(b * W + w) * B + s * CG + cg] = d[s];
-                }
+                    for (int s = sj; s < 4; s++) d[s] = fmaf(x[kk], X[kk][s], d[s]);
+                // Sums over the lanes of a column group; half the values leave in each step, so three shuffles do for four sums.
+                const bool upper = rl & 2, odd = rl & 1;
+                float d0 = (upper ? d[2] : d[0]) + shfl_xor(upper ? d[0] : d[2], 2 * CG);
+                const float d1 = (upper ? d[3] : d[1]) + shfl_xor(upper ? d[1] : d[3], 2 * CG);
+                d0 = (odd ? d1 : d0) + shfl_xor(odd ? d0 : d1, CG);
+% if LR == 8 then
+                d0 += shfl_xor(d0, 4 * CG);
+% end
+                if (rl < 4) partial[(b * W + w) * B + rl * CG + cg] = d0;
                 if (top && row_in == j) {
 #pragma unroll
-                    for (int s = 0; s < 4; s++) {
+                    for (int s = sj; s < 4; s++) {
 % if CLUSTER > 1 then
                         for (int r = 0; r < CLUSTER; r++)
                             sts_remote(cluster_map(to_saddr(pivot + b * B + s * CG + cg), r), X[0][s]);
@@ -128,23 +132,26 @@ QRS_KERNEL(${NAME}, ${THREADS}, 1)
                         if (kk > 0 || !top || row_in >= j) X[kk][sj] = X[kk][sj] * up * up_more;
                 }
                 unlift = scale_pow2(1.f, e);
+                lifted = true;
             }
+            if (lifted) ${CLUSTER > 1 and "cluster_sync" or "block_sync"}(); // two buffers were used, the next column takes one of them
             float g[4];
 #pragma unroll
-            for (int s = 0; s < 4; s++) g[s] = shfl(gamma, s * CG + cg);
+            for (int s = sj; s < 4; s++) g[s] = shfl(gamma, s * CG + cg);
             if (top && row_in == j) x[0] = alpha - beta; // row j: a_jc -= w_c = gamma_c (alpha - beta)
+            if (tau != 0.f) {
+                // Finished columns share registers sj with later ones: they stay as they are, even where x holds NaN.
+                const bool later = cg > cj;
 #pragma unroll
-            for (int kk = 0; kk < RT; kk++)
+                for (int kk = 0; kk < RT; kk++) {
+                    X[kk][sj] = later ? fmaf(-g[sj], x[kk], X[kk][sj]) : X[kk][sj];
 #pragma unroll
-                for (int s = 0; s < 4; s++) X[kk][s] = tau != 0.f ? fmaf(-g[s], x[kk], X[kk][s]) : X[kk][s];
+                    for (int s = sj + 1; s < 4; s++) X[kk][s] = fmaf(-g[s], x[kk], X[kk][s]);
+                }
+                if (top && row_in == j && cg == cj) X[0][sj] = beta * unlift;
+            }
             if (cg == cj) rho_of[sj] = rho;
-            if (top && row_in == j && cg == cj && tau != 0.f) X[0][sj] = beta * unlift;
             if (top && t == 0) tau_all[matrix * B + j] = tau;
-% if CLUSTER > 1 then
-            cluster_sync(); // the next column writes the same buffers
-% else
-            block_sync();
-% end
         }
     }
 #pragma unroll

@@ -2,7 +2,8 @@
 // chunks of 64 (LAPACK larfb with the compact WY form of Schreiber and Van Loan). The first B rows leave as rows of R, scaled back.
 //
 // Parameters: B (16 or 32), M, N, ROW_OUT, TERMS (0: FFMA in fp32; 1: fp16 operands, fp32 accumulation, with two terms of C and W' for tiles
-// without a dense column; 2: three fp16 products of two terms, fp32 level).
+// without a dense column; 2: three fp16 products of two terms, fp32 level). V_SCALE and C_SCALE: powers of two on the fp16 operands V and
+// C or W', which keep large sums below fp16's end and low terms above its subnormals.
 // W' = T' W: entries (t + 256 k) / 64, t % 64 for this thread. ts [B][B + 1], ws [B][68].
 constexpr int UPDATE_OWN = ${B * 64 // 256};
 QRS_DEV void apply_t(float (&z)[UPDATE_OWN], const float *ts, const float *ws) {
@@ -36,9 +37,11 @@ QRS_KERNEL(update, 256, 2)
     float *vs = ws + B * 68;   // [64][LV]
     float *cs = vs + 64 * LV;  // [64][68]
     auto load_v = [&](int r0) {
-        for (int i = t; i < 64 * B; i += 256) {
-            const int r = i / B, c = i % B;
-            vs[r * LV + c] = r0 + r < rows ? v[(i64)(r0 + r) * B + c] : 0.f;
+        for (int i = t; i < 64 * QUADS; i += 256) {
+            const int r = i / QUADS, c = i % QUADS * 4;
+            const f32x4 zero = {0.f, 0.f, 0.f, 0.f};
+            *reinterpret_cast<f32x4 *>(vs + r * LV + c) =
+                r0 + r < rows ? *reinterpret_cast<const f32x4 *>(v + (i64)(r0 + r) * B + c) : zero;
         }
     };
     auto load_c = [&](int r0) {
@@ -132,6 +135,7 @@ QRS_KERNEL(update, 256, 2)
     const u16 *v = reinterpret_cast<const u16 *>(v_all) + matrix * (i64)(TERMS * M * B);
     u16 *vs = reinterpret_cast<u16 *>(ws + B * 68); // [TERMS][64][LV]
     u16 *cs = vs + TERMS * VT;                      // [2][64][LC]: C's terms; in the second pass W' [2][B][LC]
+    constexpr float SCALE = ${V_SCALE * C_SCALE}, UNSCALE = ${1 / (V_SCALE * C_SCALE)};
     const int w = warp(), l = lane(), g = l >> 2, q = l & 3;
 % if TERMS == 1 then
     const bool evenly = t < 64 && c_first + t < N && dense[matrix * N + c_first + t];
@@ -141,9 +145,12 @@ QRS_KERNEL(update, 256, 2)
     constexpr bool split = true;
 % end
     auto load_v = [&](int r0) {
-        for (int i = t; i < TERMS * 64 * B; i += 256) {
-            const int term = i / (64 * B), r = i / B % 64, c = i % B;
-            vs[term * VT + r * LV + c] = r0 + r < rows ? v[((i64)term * M + r0 + r) * B + c] : static_cast<u16>(0);
+        constexpr int OCTETS = B / 8; // 16 bytes at a time
+        for (int i = t; i < TERMS * 64 * OCTETS; i += 256) {
+            const int term = i / (64 * OCTETS), r = i / OCTETS % 64, c = i % OCTETS * 8;
+            const u32x4 zero = {0, 0, 0, 0};
+            *reinterpret_cast<u32x4 *>(vs + term * VT + r * LV + c) =
+                r0 + r < rows ? *reinterpret_cast<const u32x4 *>(v + ((i64)term * M + r0 + r) * B + c) : zero;
         }
     };
     {
@@ -157,9 +164,10 @@ QRS_KERNEL(update, 256, 2)
             for (int i = t; i < 4096; i += 256) {
                 const int r = ${ROW_OUT and "i / 64" or "i % 64"}, c = ${ROW_OUT and "i % 64" or "i / 64"};
                 const float x = r0 + r < rows && c_first + c < N ? element(r0 + r, c_first + c) : 0.f;
-                const u16 upper = f16_bits(x);
+                const float scaled = x * ${C_SCALE};
+                const u16 upper = f16_bits(scaled);
                 cs[r * LC + c] = upper;
-                if (split) cs[CT + r * LC + c] = f16_bits(x - f16_value(upper));
+                if (split) cs[CT + r * LC + c] = f16_bits(scaled - f16_value(upper));
             }
             block_sync();
             // Warp w: columns 8 w .. 8 w + 7 of W = V' C, all B rows.
@@ -188,7 +196,7 @@ QRS_KERNEL(update, 256, 2)
 #pragma unroll
         for (int i = 0; i < B / 16; i++)
 #pragma unroll
-            for (int e = 0; e < 4; e++) ws[(i * 16 + g + (e >> 1) * 8) * 68 + w * 8 + 2 * q + (e & 1)] = acc[i][e];
+            for (int e = 0; e < 4; e++) ws[(i * 16 + g + (e >> 1) * 8) * 68 + w * 8 + 2 * q + (e & 1)] = acc[i][e] * UNSCALE;
         block_sync();
     }
     float z_own[UPDATE_OWN];
@@ -196,9 +204,10 @@ QRS_KERNEL(update, 256, 2)
 #pragma unroll
     for (int k = 0; k < UPDATE_OWN; k++) {
         const int at = (t + 256 * k) / 64 * LC + t % 64;
-        const u16 upper = f16_bits(-z_own[k]);
+        const float scaled = -z_own[k] * ${C_SCALE};
+        const u16 upper = f16_bits(scaled);
         cs[at] = upper;
-        cs[ZT + at] = f16_bits(-z_own[k] - f16_value(upper));
+        cs[ZT + at] = f16_bits(scaled - f16_value(upper));
     }
     block_sync();
     // Warp w: rows 16 (w % 4).. of a chunk, columns 32 (w / 4)..; its part of W' stays in registers.
@@ -211,15 +220,19 @@ QRS_KERNEL(update, 256, 2)
             ldmatrix_x2_trans(z_upper[s][i], to_saddr(cs + (s * 16 + (l & 15)) * LC + c_warp + i * 8));
             ldmatrix_x2_trans(z_lower[s][i], to_saddr(cs + ZT + (s * 16 + (l & 15)) * LC + c_warp + i * 8));
         }
-    for (int r0 = 0; r0 < rows; r0 += 64) {
+    const int column_own = c_first + c_warp + 2 * q;
+    const i64 row_step = ${ROW_OUT and "ldh" or "1"}, column_step = ${ROW_OUT and "1" or "ldh"};
+    float *at = h + (first + r_warp + g) * row_step + column_own * column_step; // steps from one pointer: few registers
+    for (int r0 = 0; r0 < rows; r0 += 64, at += 64 * row_step) {
         load_v(r0);
+        const int row_own = r0 + r_warp + g;
         float acc[4][4];
 #pragma unroll
         for (int i = 0; i < 4; i++)
 #pragma unroll
             for (int e = 0; e < 4; e++) {
-                const int row = r0 + r_warp + g + (e >> 1) * 8, column = c_first + c_warp + i * 8 + 2 * q + (e & 1);
-                acc[i][e] = row < rows && column < N ? element(row, column) : 0.f;
+                const int row = row_own + (e >> 1) * 8, column = column_own + i * 8 + (e & 1);
+                acc[i][e] = row < rows && column < N ? at[(e >> 1) * 8 * row_step + (i * 8 + (e & 1)) * column_step] * SCALE : 0.f;
             }
         block_sync();
 #pragma unroll
@@ -244,9 +257,10 @@ QRS_KERNEL(update, 256, 2)
         for (int i = 0; i < 4; i++)
 #pragma unroll
             for (int e = 0; e < 4; e++) {
-                const int row = r0 + r_warp + g + (e >> 1) * 8, column = c_first + c_warp + i * 8 + 2 * q + (e & 1);
+                const int row = row_own + (e >> 1) * 8, column = column_own + i * 8 + (e & 1);
                 if (row >= rows || column >= N) continue;
-                element(row, column) = row < B ? scale_pow2(acc[i][e], exponents[matrix * N + column]) : acc[i][e];
+                const float value = acc[i][e] * UNSCALE;
+                at[(e >> 1) * 8 * row_step + (i * 8 + (e & 1)) * column_step] = row < B ? scale_pow2(value, exponents[matrix * N + column]) : value;
             }
         block_sync();
     }
