@@ -15,7 +15,8 @@
 // the next pivot column at its own rows (xb), found from its old values and its own g. One barrier of 128 threads a column.
 // Measured on an H200, NC = 1, with 4 warps: 258 cycles a column (1, 2, 8 warps: 763, 303, 400); 64 columns at once: 454.
 % local RW = B // 4
-struct gram_buffers { // shared; every first index is the column's parity
+// Shared; read and written four floats at a time. Every first index is the column's parity.
+struct alignas(16) gram_buffers {
     float part[2][${32 * NC + 4}][4]; // dots by column and warp
     f32x2 pivot[2][${32 * NC + 4}]; // row j of P1 and of G
     float next[2][${B}];    // old column j + 1 of x, in the order of the rows' owners: row 4 k + w at ${RW} w + k
