@@ -144,6 +144,10 @@ const char *qg_library_header_name(const qg_library *lib, int i) {
     return NULL;
 }
 
+const char *qg_library_complaint(const qg_library *lib, int i) {
+    return i < 0 ? NULL : json_string_value(json_array_get(lib->tuned_complaints, (size_t)i));
+}
+
 qg_status qg_library_check(const qg_library *lib, qg_error *err) {
     for (int i = 0; i < lib->file_count; i++) {
         json_t *family = NULL;

@@ -27,6 +27,10 @@ void qg_library_close(qg_library *lib);
  */
 qg_status qg_library_check(const qg_library *lib, qg_error *err);
 
+/* What was left out of the tuned tables and why, a text an entry, in order; NULL past the end. Whoever opens
+ * a library for a user should pass these on once. */
+const char *qg_library_complaint(const qg_library *lib, int i);
+
 /* Families that can be read, as JSON: [{name, op, summary, params: [{name, doc, values}]}]. New reference. */
 json_t *qg_library_families(const qg_library *lib);
 

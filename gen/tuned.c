@@ -1,6 +1,7 @@
 #include "gen/tuned.h"
 
 #include "gen/embedded.h"
+#include "gen/family.h"
 #include "gen/json_read.h"
 
 #include <math.h>
@@ -11,8 +12,9 @@
 
 #define FORMAT "qrsmith-tuned-1"
 
-/* A shape further away than this (the sum of the logarithms of its ratios) is no guide. */
-static const double NEAR = 0.7;
+/* A shape further away than this (the sum of the logarithms of its ratios) is no guide. What differs besides
+ * the size counts as much as a size that far off. */
+static const double NEAR = 0.7, OTHER_LAYOUT = 0.01, OTHER_SMS = 0.05, OTHER_ARCH = 0.4, PER_BATCH = 1e-4;
 
 static qg_status check_entry(const json_t *entry, const qg_where *where, qg_error *err) {
     static const char *const keys[] = {"shape", "device", "family", "params", "provenance", NULL};
@@ -32,6 +34,7 @@ static qg_status check_entry(const json_t *entry, const qg_where *where, qg_erro
         (s = qg_json_integer(shape, "n", 0, QG_MAX_DIM, &number, &at, err)) ||
         (s = qg_json_integer(shape, "batch", 1, INT64_MAX, &number, &at, err)) ||
         (s = qg_json_integer(device, "arch", 10, 10000, &number, &dev, err)) ||
+        (s = qg_json_integer(device, "sms", 1, 4096, &number, &dev, err)) ||
         (s = qg_json_string(shape, "precision", &text, &at, err)))
         return s;
     if (!qg_precision_parse(text, &precision))
@@ -53,8 +56,51 @@ static void complain(qg_library *lib, const qg_error *e) {
     json_array_append_new(lib->tuned_complaints, json_string(text));
 }
 
-static void take_entries(qg_library *lib, const json_t *root, const char *name) {
-    static const char *const keys[] = {"format", "entries", NULL};
+/* ---- what entries choose, held against the families */
+
+/* A family's description, kept in `known` by name; NULL when there is no such family that can be read. */
+static const json_t *describe(const qg_library *lib, json_t *known, const char *name) {
+    char path[160];
+    json_t *family = json_object_get(known, name);
+    if (family) return json_is_object(family) ? family : NULL;
+    snprintf(path, sizeof path, "families/%.120s.lua", name);
+    const qg_file *file = qg_library_find(lib, path);
+    if (!file || qg_family_describe(lib, file, &family, NULL)) family = json_null();
+    json_object_set_new(known, name, family);
+    return json_is_object(family) ? family : NULL;
+}
+
+static bool is_value(const json_t *family, const char *param, const json_t *value) {
+    const json_t *params = json_object_get(family, "params");
+    for (size_t i = 0; i < json_array_size(params); i++) {
+        const json_t *p = json_array_get(params, i), *values = json_object_get(p, "values");
+        if (strcmp(json_string_value(json_object_get(p, "name")), param) != 0) continue;
+        for (size_t k = 0; k < json_array_size(values); k++)
+            if (json_equal(json_array_get(values, k), value)) return true;
+    }
+    return false;
+}
+
+static qg_status check_choice(const qg_library *lib, json_t *known, const json_t *entry,
+                              const qg_where *where, qg_error *err) {
+    const char *name = json_string_value(json_object_get(entry, "family")), *key;
+    const json_t *family = describe(lib, known, name);
+    json_t *value;
+    char found[160];
+    if (!family)
+        return qg_failf(err, QG_BAD_INPUT, where->text, "see `qrsmith families`",
+                        "there is no family \"%.60s\"", name);
+    json_object_foreach(json_object_get(entry, "params"), key, value) {
+        if (!is_value(family, key, value))
+            return qg_failf(err, QG_BAD_INPUT, where->text, "see `qrsmith families`",
+                            "family %.60s does not take %.60s = %s", name, key,
+                            qg_json_found(value, found, sizeof found));
+    }
+    return QG_OK;
+}
+
+static void take_entries(qg_library *lib, json_t *known, const json_t *root, const char *name) {
+    static const char *const keys[] = {"format", "about", "entries", NULL};
     qg_where where = qg_where_root(name), list = qg_where_key(&where, "entries");
     qg_error e = {0};
     const json_t *entries;
@@ -66,12 +112,14 @@ static void take_entries(qg_library *lib, const json_t *root, const char *name) 
     for (size_t i = 0; i < json_array_size(entries); i++) {
         qg_where at = qg_where_index(&list, i);
         json_t *entry = json_array_get(entries, i);
-        if (check_entry(entry, &at, &e))
+        if (check_entry(entry, &at, &e) || check_choice(lib, known, entry, &at, &e))
             complain(lib, &e);
         else
             json_array_append(lib->tuned, entry);
     }
 }
+
+/* ---- where tables are */
 
 static void user_table(char *path, size_t size) {
     const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
@@ -82,7 +130,7 @@ static void user_table(char *path, size_t size) {
         snprintf(path, size, "%s/.config/qrsmith/tuned.json", home);
 }
 
-static void take_embedded(qg_library *lib) {
+static void take_embedded(qg_library *lib, json_t *known) {
     for (const qg_embedded *f = qg_embedded_files; f->path; f++) {
         qg_error e = {0};
         json_t *root = NULL;
@@ -90,34 +138,42 @@ static void take_embedded(qg_library *lib) {
         if (qg_json_text(f->data, f->size, f->path, &root, &e))
             complain(lib, &e);
         else
-            take_entries(lib, root, f->path);
+            take_entries(lib, known, root, f->path);
         json_decref(root);
     }
 }
 
-qg_status qg_tuned_open(qg_library *lib, const char *path, qg_error *err) {
-    char user[1024];
-    lib->tuned = json_array();
-    lib->tuned_complaints = json_array();
-    if (!lib->tuned || !lib->tuned_complaints)
-        return qg_fail(err, QG_NO_MEMORY, "tuned table", "out of memory", "");
-    if (path && access(path, R_OK))
-        return qg_fail(err, QG_BAD_INPUT, path, "the tuned table cannot be read", "a file of format " FORMAT);
-    user_table(user, sizeof user);
-    if (!path && *user && access(user, R_OK) == 0) path = user;
-    if (!path) {
-        take_embedded(lib);
-        return QG_OK;
-    }
+static void take_file(qg_library *lib, json_t *known, const char *path) {
     qg_error e = {0};
     json_t *root = NULL;
     if (qg_json_file(path, &root, &e))
         complain(lib, &e);
     else
-        take_entries(lib, root, path);
+        take_entries(lib, known, root, path);
     json_decref(root);
-    return QG_OK;
 }
+
+qg_status qg_tuned_open(qg_library *lib, const char *path, qg_error *err) {
+    char user[1024];
+    json_t *known = json_object();
+    lib->tuned = json_array();
+    lib->tuned_complaints = json_array();
+    qg_status s = QG_OK;
+    if (!lib->tuned || !lib->tuned_complaints || !known)
+        s = qg_fail(err, QG_NO_MEMORY, "tuned table", "out of memory", "");
+    else if (path && access(path, R_OK))
+        s = qg_fail(err, QG_BAD_INPUT, path, "the tuned table cannot be read", "a file of format " FORMAT);
+    if (!s) {
+        user_table(user, sizeof user);
+        if (!path && *user && access(user, R_OK) == 0) path = user;
+        if (path) take_file(lib, known, path);
+        take_embedded(lib, known);
+    }
+    json_decref(known);
+    return s;
+}
+
+/* ---- look-up */
 
 static int64_t member(const json_t *o, const char *key) {
     return json_integer_value(json_object_get(o, key));
@@ -135,14 +191,19 @@ static double ratio(int64_t a, int64_t b) {
  * only separates entries of one size. */
 static double distance(const json_t *entry, const qg_shape *shape, const qg_device *dev, bool *exact) {
     const json_t *s = json_object_get(entry, "shape"), *d = json_object_get(entry, "device");
-    if (member(d, "arch") != dev->arch || !same_text(s, "precision", qg_precision_name(shape->precision)))
+    if (shape->operation != QG_GEQRF || !same_text(s, "precision", qg_precision_name(shape->precision)))
         return INFINITY;
-    double size = ratio(member(s, "m"), shape->m) + ratio(member(s, "n"), shape->n);
-    bool layouts = same_text(s, "layout_in", qg_layout_name(shape->layout_in)) &&
-                   same_text(s, "layout_out", qg_layout_name(shape->layout_out));
-    *exact = size == 0 && layouts;
-    double batch = shape->batch_invariant ? 0 : ratio(member(s, "batch"), shape->max_batch);
-    return size > NEAR ? INFINITY : size + (layouts ? 0 : 0.01) + 1e-4 * batch;
+    double x = ratio(member(s, "m"), shape->m) + ratio(member(s, "n"), shape->n);
+    if (!same_text(s, "layout_in", qg_layout_name(shape->layout_in)) ||
+        !same_text(s, "layout_out", qg_layout_name(shape->layout_out)))
+        x += OTHER_LAYOUT;
+    if (member(d, "arch") != dev->arch)
+        x += OTHER_ARCH;
+    else if (member(d, "sms") != dev->sms)
+        x += OTHER_SMS;
+    *exact = x == 0;
+    if (x > NEAR) return INFINITY;
+    return shape->batch_invariant ? x : x + PER_BATCH * ratio(member(s, "batch"), shape->max_batch);
 }
 
 const json_t *qg_tuned_find(const qg_library *lib, const qg_shape *shape, const qg_device *dev, int i,

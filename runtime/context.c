@@ -27,7 +27,10 @@ static char *describe(const qrs_context *context) {
 static qrs_status open_library(qrs_context *context, const qrs_context_options *o) {
     qg_error err;
     qg_library_options options = {.templates = o->templates, .tuned = o->tuned};
-    return qrt_report(qg_library_open(&options, &context->lib, &err), QRT_STAGE_PLAN, &err);
+    qrs_status status = qrt_report(qg_library_open(&options, &context->lib, &err), QRT_STAGE_PLAN, &err);
+    for (int i = 0; !status && o->warn && qg_library_complaint(context->lib, i); i++)
+        o->warn(o->warn_user, qg_library_complaint(context->lib, i));
+    return status;
 }
 
 static qrs_status open_compiler(qrs_context *context, const qrs_context_options *o) {

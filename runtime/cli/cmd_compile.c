@@ -204,7 +204,7 @@ static qg_status compile_all(work *w, qg_error *err) {
     const qrt_nvrtc *nvrtc = NULL;
     qg_status status = add_devices(w, err);
     if (status == QG_OK) status = cli_open_config(&v->source, &w->config, err);
-    if (status == QG_OK) status = qg_library_open(NULL, &w->lib, err);
+    if (status == QG_OK) status = cli_open_library(&w->lib, err);
     if (status == QG_OK) status = qrt_compiler_open(&options, &w->compiler, err);
     if (status == QG_OK) status = qrt_compiler_nvrtc(w->compiler, &nvrtc, err);
     if (status == QG_OK) status = make_jobs(w, err);

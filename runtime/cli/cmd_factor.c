@@ -114,7 +114,7 @@ static qg_status open_outputs(work *w, qg_error *err) {
 static qg_status open_device(work *w, const qg_shape *shape, qg_error *err) {
     cli_device_options options = {.choice = w->v->device};
     qg_status status = cli_forced_params(&w->v->force.set, &w->params, err);
-    if (status == QG_OK) status = qg_library_open(NULL, &w->lib, err);
+    if (status == QG_OK) status = cli_open_library(&w->lib, err);
     if (status == QG_OK) status = cli_device_open(&options, w->lib, &w->device, err);
     qg_request request = {w->v->force.family, w->params};
     if (status == QG_OK) status = cli_problem_open(w->device, shape, &request, &w->problem, err);

@@ -20,7 +20,7 @@ static qg_status generate(const values *v, int *count, qg_error *err) {
     if (!v->folder) return qg_fail(err, QG_BAD_INPUT, "--output", "no folder is given", "-o DIR");
     qg_status status = qg_device_profile(v->profile, &device, err);
     if (status == QG_OK) status = cli_open_config(&v->source, &config, err);
-    if (status == QG_OK) status = qg_library_open(NULL, &lib, err);
+    if (status == QG_OK) status = cli_open_library(&lib, err);
     if (status == QG_OK) status = qg_generate(lib, config, &device, v->folder, err);
     if (status == QG_OK) *count = config->count;
     if (lib) qg_library_close(lib);

@@ -72,6 +72,14 @@ static bool progress_wanted(void) {
     return isatty(STDERR_FILENO) && !(term && !strcmp(term, "dumb"));
 }
 
+qg_status cli_open_library(qg_library **out, qg_error *err) {
+    const char *text;
+    qg_status status = qg_library_open(NULL, out, err);
+    for (int i = 0; status == QG_OK && (text = qg_library_complaint(*out, i)); i++)
+        cli_note("%s; left out", text);
+    return status;
+}
+
 void cli_progress(int64_t done, int64_t total, const char *what) {
     if (total <= 0 || !progress_wanted()) return;
     enum { WIDTH = 30 };

@@ -3,7 +3,7 @@
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H
 
-#include "gen/error.h"
+#include "gen/plan.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,6 +28,9 @@ void cli_print_error(const qg_error *err, FILE *to);
 
 /* "qrsmith: text" on stderr: what was chosen on the user's behalf. */
 void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Opens the library as the environment says, with a note for each entry left out of a tuned table. */
+qg_status cli_open_library(qg_library **out, qg_error *err);
 
 /* A progress bar on stderr, where that is a terminal; nothing elsewhere. `what` may be NULL. */
 void cli_progress(int64_t done, int64_t total, const char *what);

@@ -1,4 +1,5 @@
 #include "runtime/cli/room.h"
+#include "runtime/cli/report.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +24,7 @@ qg_status cli_room_open(cli_room *room, const cli_source *source, const cli_forc
     *room = (cli_room){0};
     qg_status status = cli_open_suite(source, &room->suite, err);
     if (status == QG_OK) status = cli_forced_params(&force->set, &room->params, err);
-    if (status == QG_OK) status = qg_library_open(NULL, &room->lib, err);
+    if (status == QG_OK) status = cli_open_library(&room->lib, err);
     if (status == QG_OK && force->family) status = check_family(room->lib, force->family, err);
     if (status == QG_OK) status = cli_device_open(device, room->lib, &room->device, err);
     room->request = (qg_request){force->family, room->params};
