@@ -208,8 +208,8 @@ static void what_the_device_cannot_hold_is_refused_when_the_plan_is_made(void **
     qrs_context *context = open_context();
     qrs_plan *plan;
     assert_refused(make_plan(context, "{\"smem\": 1048576}", 0, &plan), QRS_UNSUPPORTED,
-                   "asks for 1048576 bytes of dynamic shared memory");
-    qt_assert_contains(qrs_last_error(), "available are 232448");
+                   "asks for 1048576 bytes of shared memory");
+    qt_assert_contains(qrs_last_error(), "has 232448");
     fake->max_clusters = 0;
     assert_refused(make_plan(context, "{\"cluster\": 8}", 0, &plan), QRS_UNSUPPORTED, "resident clusters");
     fake->resident = 0;
