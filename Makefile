@@ -268,7 +268,7 @@ uninstall:
 .PHONY: generated help clean FORCE
 # The rendered contest set that reviewers read; a test compares it with what the templates make.
 generated: $(BUILD)/qrsmith
-	$(BUILD)/qrsmith gen configs/contest.json -o generated --device-profile h200
+	@env -u QRSMITH_TEMPLATES -u QRSMITH_TUNED XDG_CONFIG_HOME=$(BUILD) $(BUILD)/qrsmith gen configs/contest.json -o generated --device-profile h200
 
 help:
 	@printf '%s\n' \
