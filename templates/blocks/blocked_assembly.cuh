@@ -2,9 +2,9 @@
 // update reads. CTAs of 256 threads take 128 rows each and form their part of V'V; the last of a matrix to finish adds the parts in
 // order (so the bits don't depend on who is last) and forms T.
 //
-// Parameters: B, M, N, K = min(M, N), ROW_OUT, TERMS (0: V in fp32; 1 or 2: V in so many fp16 terms), V_SCALE (of those terms).
+// Parameters: B, M, N, K = min(M, N), ROW_OUT, TERMS (0: V in fp32, else in two fp16 terms), V_SCALE (of those terms).
 // T is the inverse form of larft (Puglisi; Joffrain et al.): T (I + striu(V'V) D) = D, D = diag(tau). tau = 0 gives a zero row and column.
-// v_terms [batch][TERMS][M][B] u16, or v_full [batch][M][B] float: unit diagonal, zeros above. t_all [batch][B][B] float, row-major.
+// v_terms [batch][2][M][B] u16, or v_full [batch][M][B] float: unit diagonal, zeros above. t_all [batch][B][B] float, row-major.
 // parts [batch][chunks][B][B] float; tickets [batch] zero before and after.
 QRS_KERNEL(assembly, 256, 0)
 (const float *panel_all, const float *panel_tau, const int *exponents, float *h_all, i64 ldh, i64 stride_h, float *tau_all, i64 stride_tau,
@@ -52,12 +52,10 @@ QRS_KERNEL(assembly, 256, 0)
 % if TERMS == 0 then
         reinterpret_cast<float *>(v_all)[(matrix * M + row) * B + c] = x;
 % else
-        u16 *v = reinterpret_cast<u16 *>(v_all) + matrix * (i64)${TERMS * M * B};
+        u16 *v = reinterpret_cast<u16 *>(v_all) + matrix * (i64)${2 * M * B};
         const float scaled = x * ${V_SCALE};
         v[(i64)row * B + c] = f16_bits(scaled);
-%   if TERMS == 2 then
         v[(i64)(M + row) * B + c] = f16_bits(scaled - f16_value(f16_bits(scaled)));
-%   end
 % end
     }
     block_sync();

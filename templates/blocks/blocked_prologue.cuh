@@ -2,10 +2,10 @@
 // brings its largest finite magnitude to [1, 2). A CTA of 256 threads takes 32 columns of one matrix; in place is safe, since it reads
 // and writes the same columns, tile by tile.
 //
-// Parameters: M, N; ROW_IN, ROW_OUT: layouts; STATS: whether to record which columns are dense (for the choice of products).
-// Writes exponents [batch][N], dense [batch][N] (1: the column's weight is spread evenly), sets bit 1 of flags [batch] on NaN or Inf.
+// Parameters: M, N; ROW_IN, ROW_OUT: layouts; STATS: whether to record which columns are concentrated (for the choice of products).
+// Writes exponents [batch][N], concentrated [batch][N] (1: few rows carry the column's weight), sets bit 1 of flags [batch] on NaN or Inf.
 QRS_KERNEL(prologue, 256, 0)
-(const float *a_all, i64 lda, i64 stride_a, float *h_all, i64 ldh, i64 stride_h, int *exponents, int *dense, int *flags) {
+(const float *a_all, i64 lda, i64 stride_a, float *h_all, i64 ldh, i64 stride_h, int *exponents, int *concentrated, int *flags) {
     constexpr int M = ${M}, N = ${N}, TILES = (N + 31) / 32;
     u8 *smem = dynamic_smem();
     float *tile = reinterpret_cast<float *>(smem);                 // [32][33]
@@ -78,8 +78,8 @@ QRS_KERNEL(prologue, 256, 0)
         block_sync();
     }
 % if STATS then
-    // ||a||_1 / (sqrt(m) ||a||_2) is 0.80 for normal entries, 0.34 and 0.20 for graded rows and bands.
-    if (t < 32 && c_tile + t < N) dense[matrix * N + c_tile + t] = l1[t] * l1[t] >= ${0.36 * M} * l2[t] && l2[t] > 0.f;
+    // ||a||_1 / (sqrt(m) ||a||_2) is 0.80 for normal entries, 0.34 and 0.20 for graded rows and bands. Zero columns need nothing.
+    if (t < 32 && c_tile + t < N) concentrated[matrix * N + c_tile + t] = !(l1[t] * l1[t] >= ${0.36 * M} * l2[t]);
 % end
 }
 QRS_ENTRY(prologue)

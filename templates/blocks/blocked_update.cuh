@@ -1,8 +1,8 @@
 // Trailing update of family blocked: C -= V (T' (V' C)) for a tile of 64 columns of one matrix, 256 threads, two passes over the rows in
 // chunks of 64 (LAPACK larfb with the compact WY form of Schreiber and Van Loan). The first B rows leave as rows of R, scaled back.
 //
-// Parameters: B (16 or 32), M, N, ROW_OUT, TERMS (0: FFMA in fp32; 1: fp16 operands, fp32 accumulation, with two terms of C and W' for tiles
-// without a dense column; 2: three fp16 products of two terms, fp32 level). V_SCALE and C_SCALE: powers of two on the fp16 operands V and
+// Parameters: B (16 or 32), M, N, ROW_OUT, TERMS (0: FFMA in fp32; 1: one fp16 product, fp32 accumulation, but two terms for tiles that hold
+// a concentrated column: its error would stand out against the small 1-norm; 2: always two terms, three products, fp32 level). V_SCALE and C_SCALE: powers of two on the fp16 operands V and
 // C or W', which keep large sums below fp16's end and low terms above its subnormals.
 // W' = T' W: entries (t + 256 k) / 64, t % 64 for this thread. ts [B][B + 1], ws [B][68].
 constexpr int UPDATE_OWN = ${B * 64 // 256};
@@ -17,7 +17,7 @@ QRS_DEV void apply_t(float (&z)[UPDATE_OWN], const float *ts, const float *ws) {
 }
 
 QRS_KERNEL(update, 256, 2)
-(float *h_all, i64 ldh, i64 stride_h, const u8 *v_all, const float *t_all, const int *exponents, const int *dense, int *flags, int first,
+(float *h_all, i64 ldh, i64 stride_h, const u8 *v_all, const float *t_all, const int *exponents, const int *concentrated, int *flags, int first,
  int tiles) {
     constexpr int B = ${B}, M = ${M}, N = ${N}, TERMS = ${TERMS};
     u8 *smem = dynamic_smem();
@@ -132,21 +132,20 @@ QRS_KERNEL(update, 256, 2)
 % else
     // Strides of 80 and 144 bytes keep ldmatrix free of bank conflicts.
     constexpr int LV = B + 8, LC = 72, VT = 64 * LV, CT = 64 * LC, ZT = B * LC; // in fp16 elements
-    const u16 *v = reinterpret_cast<const u16 *>(v_all) + matrix * (i64)(TERMS * M * B);
-    u16 *vs = reinterpret_cast<u16 *>(ws + B * 68); // [TERMS][64][LV]
-    u16 *cs = vs + TERMS * VT;                      // [2][64][LC]: C's terms; in the second pass W' [2][B][LC]
+    const u16 *v = reinterpret_cast<const u16 *>(v_all) + matrix * (i64)${2 * M * B};
+    u16 *vs = reinterpret_cast<u16 *>(ws + B * 68); // [2][64][LV]
+    u16 *cs = vs + 2 * VT;                          // [2][64][LC]: C's terms; in the second pass W' [2][B][LC]
     constexpr float SCALE = ${V_SCALE * C_SCALE}, UNSCALE = ${1 / (V_SCALE * C_SCALE)};
     const int w = warp(), l = lane(), g = l >> 2, q = l & 3;
 % if TERMS == 1 then
-    const bool evenly = t < 64 && c_first + t < N && dense[matrix * N + c_first + t];
-    const bool split = !block_any(evenly);
+    const bool split = block_any(t < 64 && c_first + t < N && concentrated[matrix * N + c_first + t]);
     if (split && t == 0) atomic_or(flags + matrix, 4);
 % else
     constexpr bool split = true;
 % end
     auto load_v = [&](int r0) {
         constexpr int OCTETS = B / 8; // 16 bytes at a time
-        for (int i = t; i < TERMS * 64 * OCTETS; i += 256) {
+        for (int i = t; i < (split ? 2 : 1) * 64 * OCTETS; i += 256) {
             const int term = i / (64 * OCTETS), r = i / OCTETS % 64, c = i % OCTETS * 8;
             const u32x4 zero = {0, 0, 0, 0};
             *reinterpret_cast<u32x4 *>(vs + term * VT + r * LV + c) =
@@ -182,12 +181,12 @@ QRS_KERNEL(update, 256, 2)
                     const int r = s * 16 + (l & 7) + (l >> 4) * 8, c = i * 16 + (l >> 3 & 1) * 8;
                     u32 a[4];
                     ldmatrix_x4_trans(a, to_saddr(vs + r * LV + c));
-                    if (split) mma_f16(acc[i], a, c_lower[0], c_lower[1]);
-% if TERMS == 2 then
-                    u32 a_lower[4];
-                    ldmatrix_x4_trans(a_lower, to_saddr(vs + VT + r * LV + c));
-                    mma_f16(acc[i], a_lower, c_upper[0], c_upper[1]);
-% end
+                    if (split) {
+                        u32 a_lower[4];
+                        ldmatrix_x4_trans(a_lower, to_saddr(vs + VT + r * LV + c));
+                        mma_f16(acc[i], a, c_lower[0], c_lower[1]);
+                        mma_f16(acc[i], a_lower, c_upper[0], c_upper[1]);
+                    }
                     mma_f16(acc[i], a, c_upper[0], c_upper[1]);
                 }
             }
@@ -240,16 +239,14 @@ QRS_KERNEL(update, 256, 2)
             const int r = r_warp + (l & 7) + (l >> 3 & 1) * 8, c = s * 16 + (l >> 4) * 8;
             u32 a[4];
             ldmatrix_x4(a, to_saddr(vs + r * LV + c));
-% if TERMS == 2 then
-            u32 a_lower[4];
-            ldmatrix_x4(a_lower, to_saddr(vs + VT + r * LV + c));
-% end
+            u32 a_lower[4] = {0, 0, 0, 0};
+            if (split) ldmatrix_x4(a_lower, to_saddr(vs + VT + r * LV + c));
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                if (split) mma_f16(acc[i], a, z_lower[s][i][0], z_lower[s][i][1]);
-% if TERMS == 2 then
-                mma_f16(acc[i], a_lower, z_upper[s][i][0], z_upper[s][i][1]);
-% end
+                if (split) {
+                    mma_f16(acc[i], a, z_lower[s][i][0], z_lower[s][i][1]);
+                    mma_f16(acc[i], a_lower, z_upper[s][i][0], z_upper[s][i][1]);
+                }
                 mma_f16(acc[i], a, z_upper[s][i][0], z_upper[s][i][1]);
             }
         }

@@ -49,7 +49,7 @@ local function layout(shape, device, p)
   v.ASSEMBLY_SMEM = (128 + b) * (b + 1) * 4 + (b + 1) * 4
   local fixed = align(b * (b + 1) * 4, 16) + b * 68 * 4
   if v.TERMS == 0 then v.UPDATE_SMEM = fixed + (64 * (b + 4) + 64 * 68) * 4
-  else v.UPDATE_SMEM = fixed + (v.TERMS * 64 * (b + 8) + 2 * 64 * 72) * 2 end
+  else v.UPDATE_SMEM = fixed + (2 * 64 * (b + 8) + 2 * 64 * 72) * 2 end
   return v
 end
 
@@ -87,11 +87,11 @@ return {
     end
     local h = function() return { pointer = "H" }, { call = "ldh" }, { call = "stride_h" } end
     local h1, h2, h3 = h()
-    local exponents, dense, flags = { workspace = "exponents" }, { workspace = "dense" }, { workspace = "flags" }
+    local exponents, concentrated, flags = { workspace = "exponents" }, { workspace = "concentrated" }, { workspace = "flags" }
     ops[1] = { op = "clear", buffer = "flags", offset = 0, bytes = "batch * 4" }
     ops[2] = { op = "clear", buffer = "tickets", offset = 0, bytes = "batch * 4" }
     launch("prologue", "batch * " .. ceildiv(n, 32), 256, 1, v.PROLOGUE_SMEM,
-           { { pointer = "A" }, { call = "lda" }, { call = "stride_a" }, h1, h2, h3, exponents, dense, flags })
+           { { pointer = "A" }, { call = "lda" }, { call = "stride_a" }, h1, h2, h3, exponents, concentrated, flags })
     for first = 0, shape.k - 1, b do
       local count = math.max(0, math.min(b, n - first, m - 1 - first))
       local panel
@@ -107,7 +107,7 @@ return {
                { workspace = "v" }, { workspace = "t" }, { workspace = "parts" }, { workspace = "tickets" }, { i32 = first }, { i32 = chunks }, { i32 = n > first + b and 1 or 0 } })
       if n > first + b then
         launch("update", "batch * " .. tiles, 256, 1, v.UPDATE_SMEM,
-               { h1, h2, h3, { workspace = "v" }, { workspace = "t" }, exponents, dense, flags, { i32 = first }, { i32 = tiles } })
+               { h1, h2, h3, { workspace = "v" }, { workspace = "t" }, exponents, concentrated, flags, { i32 = first }, { i32 = tiles } })
       end
     end
     launch("epilogue", "ceildiv(batch, 256)", 256, 1, 0, { flags, { pointer = "info" }, { call = "batch" } })
@@ -115,13 +115,13 @@ return {
       products = v.TERMS == 0 and "fp32" or v.TERMS == 1 and "1" or "3",
       buffers = {
         { name = "exponents", bytes = "batch * " .. n * 4 },
-        { name = "dense", bytes = v.STATS and "batch * " .. n * 4 or 256 },
+        { name = "concentrated", bytes = v.STATS and "batch * " .. n * 4 or 256 },
         { name = "flags", bytes = "batch * 4" },
         { name = "tickets", bytes = "batch * 4" },
         { name = "parts", bytes = m > 128 and "batch * " .. ceildiv(m, 128) * b * b * 4 or 256 },
         { name = "panel", bytes = "batch * " .. m * b * 4 },
         { name = "panel_tau", bytes = "batch * " .. b * 4 },
-        { name = "v", bytes = "batch * " .. m * b * (v.TERMS == 0 and 4 or 2 * v.TERMS) },
+        { name = "v", bytes = "batch * " .. m * b * 4 },
         { name = "t", bytes = "batch * " .. b * b * 4 },
       },
       ops = ops,
