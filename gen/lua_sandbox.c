@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOOK_STEP = 10000, BYTES_AN_INSTRUCTION = 256, PATTERN_REPEATS = 4, PATTERN_SUBJECT = 1 << 16 };
+enum { HOOK_STEP = 10000, BYTES_AN_INSTRUCTION = 16, PATTERN_REPEATS = 4, PATTERN_SUBJECT = 1 << 16 };
 static const size_t MEMORY_LIMIT = (size_t)192 << 20;
 static const long INSTRUCTION_LIMIT = 100 * 1000 * 1000;
 
@@ -35,16 +35,20 @@ static qg_lua *self(lua_State *L) {
     return lua;
 }
 
+/* level: 0 when Lua runs, 1 when a function in C does. */
+static int out_of_instructions(lua_State *L, int level) {
+    luaL_where(L, level);
+    lua_pushfstring(L, "more than %d million instructions: an endless loop?",
+                    (int)(INSTRUCTION_LIMIT / 1000000));
+    lua_concat(L, 2);
+    return lua_error(L);
+}
+
 static void count_instructions(lua_State *L, lua_Debug *d) {
     (void)d;
     qg_lua *lua = self(L);
     lua->instructions_left -= HOOK_STEP;
-    if (lua->instructions_left > 0) return;
-    luaL_where(L, 0);
-    lua_pushfstring(L, "more than %d million instructions: an endless loop?",
-                    (int)(INSTRUCTION_LIMIT / 1000000));
-    lua_concat(L, 2);
-    lua_error(L);
+    if (lua->instructions_left <= 0) out_of_instructions(L, 0);
 }
 
 /* ---- functions of the environment */
@@ -67,7 +71,9 @@ static int limited_pcall(lua_State *L) {
     luaL_checkany(L, 1);
     int code = lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0);
     if (code == LUA_ERRMEM) self(L)->out_of_memory = true;
-    if (self(L)->out_of_memory || (code && self(L)->instructions_left <= 0)) return lua_error(L);
+    qg_lua *lua = self(L);
+    if (lua->instructions_left <= 0) return out_of_instructions(L, 1);
+    if (lua->out_of_memory) return lua_error(L);
     lua_pushboolean(L, code == LUA_OK);
     lua_insert(L, 1);
     return lua_gettop(L);
