@@ -58,7 +58,8 @@ return {
   op = "geqrf",
   summary = "any m and n: right-looking, separate panel, assembly and update launches",
   params = {
-    { name = "panel", values = { 16, 32 }, default = function(shape) return shape.k <= 16 and 16 or 32 end, doc = "columns of a panel; 16 is less work where that is all there is" },
+    { name = "panel", values = { 16, 32 }, default = function(shape) return shape.k <= 16 and 16 or 32 end,
+      doc = "columns of a panel; 16 is less work where that is all there is" },
     { name = "threads", values = { 256, 512 }, default = function(shape) return shape.m > 512 and 512 or 256 end,
       doc = "threads of a panel's CTA; with panel 32, 256 hold 512 rows and 512 hold 1024 in registers" },
     { name = "products", values = { "fp32", 1, 3 },
@@ -67,7 +68,7 @@ return {
   },
   legal = function(shape, device, p)
     if p.products == 1 and (shape.precision == "fp32" or shape.k < 512) then
-      return false, "one fp16 product breaks the contract here: products 3 or fp32 (1 is for fp16 plans with min(m, n) >= 512)"
+      return false, "products = 1 breaks the precision contract of this shape: take 3 or \"fp32\" (1 is for fp16 plans, min(m, n) >= 512)"
     end
     return true
   end,
@@ -85,8 +86,7 @@ return {
       ops[#ops + 1] = { op = "launch", kernel = kernel, grid = { grid, 1, 1 }, block = block, cluster = cluster, smem = smem,
                         cooperative = false, args = args }
     end
-    local h = function() return { pointer = "H" }, { call = "ldh" }, { call = "stride_h" } end
-    local h1, h2, h3 = h()
+    local h1, h2, h3 = { pointer = "H" }, { call = "ldh" }, { call = "stride_h" }
     local exponents, concentrated, flags = { workspace = "exponents" }, { workspace = "concentrated" }, { workspace = "flags" }
     ops[1] = { op = "clear", buffer = "flags", offset = 0, bytes = "batch * 4" }
     ops[2] = { op = "clear", buffer = "tickets", offset = 0, bytes = "batch * 4" }
@@ -100,11 +100,14 @@ return {
       end
       local tiles = ceildiv(n - first - b, 64)
       local chunks = ceildiv(m - first, 128)
-      launch(panel.name, "batch * " .. panel.cluster, panel.rt and p.threads or 512, panel.cluster, panel.rt and v.PANEL_SMEM or v.STREAM_SMEM,
+      local threads, smem = p.threads, v.PANEL_SMEM
+      if not panel.rt then threads, smem = 512, v.STREAM_SMEM end
+      launch(panel.name, "batch * " .. panel.cluster, threads, panel.cluster, smem,
              { h1, h2, h3, { workspace = "panel" }, { workspace = "panel_tau" }, { i32 = first }, { i32 = count } })
       launch("assembly", "batch * " .. chunks, 256, 1, v.ASSEMBLY_SMEM,
              { { workspace = "panel" }, { workspace = "panel_tau" }, exponents, h1, h2, h3, { pointer = "tau" }, { call = "stride_tau" },
-               { workspace = "v" }, { workspace = "t" }, { workspace = "parts" }, { workspace = "tickets" }, { i32 = first }, { i32 = chunks }, { i32 = n > first + b and 1 or 0 } })
+               { workspace = "v" }, { workspace = "t" }, { workspace = "parts" }, { workspace = "tickets" },
+               { i32 = first }, { i32 = chunks }, { i32 = n > first + b and 1 or 0 } })
       if n > first + b then
         launch("update", "batch * " .. tiles, 256, 1, v.UPDATE_SMEM,
                { h1, h2, h3, { workspace = "v" }, { workspace = "t" }, exponents, concentrated, flags, { i32 = first }, { i32 = tiles } })
