@@ -1,4 +1,4 @@
-#line 132 "families/blocked.lua"
+#line 135 "families/blocked.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -13,10 +13,10 @@ using namespace qrs;
 // brings its largest finite magnitude to [1, 2). A CTA of 256 threads takes 32 columns of one matrix; in place is safe, since it reads
 // and writes the same columns, tile by tile.
 //
-// Parameters: M, N; ROW_IN, ROW_OUT: layouts; STATS: whether to record which columns are dense (for the choice of products).
-// Writes exponents [batch][N], dense [batch][N] (1: the column's weight is spread evenly), sets bit 1 of flags [batch] on NaN or Inf.
+// Parameters: M, N; ROW_IN, ROW_OUT: layouts; STATS: whether to record which columns are concentrated (for the choice of products).
+// Writes exponents [batch][N], concentrated [batch][N] (1: few rows carry the column's weight), sets bit 1 of flags [batch] on NaN or Inf.
 QRS_KERNEL(prologue, 256, 0)
-(const float *a_all, i64 lda, i64 stride_a, float *h_all, i64 ldh, i64 stride_h, int *exponents, int *dense, int *flags) {
+(const float *a_all, i64 lda, i64 stride_a, float *h_all, i64 ldh, i64 stride_h, int *exponents, int *concentrated, int *flags) {
     constexpr int M = 4096, N = 4096, TILES = (N + 31) / 32;
     u8 *smem = dynamic_smem();
     float *tile = reinterpret_cast<float *>(smem);                 // [32][33]
@@ -89,8 +89,8 @@ QRS_KERNEL(prologue, 256, 0)
         block_sync();
     }
 #line 81 "blocks/blocked_prologue.cuh"
-    // ||a||_1 / (sqrt(m) ||a||_2) is 0.80 for normal entries, 0.34 and 0.20 for graded rows and bands.
-    if (t < 32 && c_tile + t < N) dense[matrix * N + c_tile + t] = l1[t] * l1[t] >= 1474.56f * l2[t] && l2[t] > 0.f;
+    // ||a||_1 / (sqrt(m) ||a||_2) is 0.80 for normal entries, 0.34 and 0.20 for graded rows and bands. Zero columns need nothing.
+    if (t < 32 && c_tile + t < N) concentrated[matrix * N + c_tile + t] = !(l1[t] * l1[t] >= 1474.56f * l2[t]);
 #line 84 "blocks/blocked_prologue.cuh"
 }
 QRS_ENTRY(prologue)
@@ -861,9 +861,9 @@ QRS_ENTRY(panel_4)
 // update reads. CTAs of 256 threads take 128 rows each and form their part of V'V; the last of a matrix to finish adds the parts in
 // order (so the bits don't depend on who is last) and forms T.
 //
-// Parameters: B, M, N, K = min(M, N), ROW_OUT, TERMS (0: V in fp32; 1 or 2: V in so many fp16 terms), V_SCALE (of those terms).
+// Parameters: B, M, N, K = min(M, N), ROW_OUT, TERMS (0: V in fp32, else in two fp16 terms), V_SCALE (of those terms).
 // T is the inverse form of larft (Puglisi; Joffrain et al.): T (I + striu(V'V) D) = D, D = diag(tau). tau = 0 gives a zero row and column.
-// v_terms [batch][TERMS][M][B] u16, or v_full [batch][M][B] float: unit diagonal, zeros above. t_all [batch][B][B] float, row-major.
+// v_terms [batch][2][M][B] u16, or v_full [batch][M][B] float: unit diagonal, zeros above. t_all [batch][B][B] float, row-major.
 // parts [batch][chunks][B][B] float; tickets [batch] zero before and after.
 QRS_KERNEL(assembly, 256, 0)
 (const float *panel_all, const float *panel_tau, const int *exponents, float *h_all, i64 ldh, i64 stride_h, float *tau_all, i64 stride_tau,
@@ -907,10 +907,11 @@ QRS_KERNEL(assembly, 256, 0)
         float &x = tile[r * LD + c];
         if (row <= c) x = row == c ? 1.f : 0.f;
 #line 55 "blocks/blocked_assembly.cuh"
-        u16 *v = reinterpret_cast<u16 *>(v_all) + matrix * (i64)131072;
+        u16 *v = reinterpret_cast<u16 *>(v_all) + matrix * (i64)262144;
         const float scaled = x * 32768.0f;
         v[(i64)row * B + c] = f16_bits(scaled);
-#line 62 "blocks/blocked_assembly.cuh"
+        v[(i64)(M + row) * B + c] = f16_bits(scaled - f16_value(f16_bits(scaled)));
+#line 60 "blocks/blocked_assembly.cuh"
     }
     block_sync();
     // This chunk's part of V'V: tiles of 4 x 4 sums a thread, row groups side by side, then added in turn.
@@ -987,8 +988,8 @@ QRS_ENTRY(assembly)
 // Trailing update of family blocked: C -= V (T' (V' C)) for a tile of 64 columns of one matrix, 256 threads, two passes over the rows in
 // chunks of 64 (LAPACK larfb with the compact WY form of Schreiber and Van Loan). The first B rows leave as rows of R, scaled back.
 //
-// Parameters: B (16 or 32), M, N, ROW_OUT, TERMS (0: FFMA in fp32; 1: fp16 operands, fp32 accumulation, with two terms of C and W' for tiles
-// without a dense column; 2: three fp16 products of two terms, fp32 level). V_SCALE and C_SCALE: powers of two on the fp16 operands V and
+// Parameters: B (16 or 32), M, N, ROW_OUT, TERMS (0: FFMA in fp32; 1: one fp16 product, fp32 accumulation, but two terms for tiles that hold
+// a concentrated column: its error would stand out against the small 1-norm; 2: always two terms, three products, fp32 level). V_SCALE and C_SCALE: powers of two on the fp16 operands V and
 // C or W', which keep large sums below fp16's end and low terms above its subnormals.
 // W' = T' W: entries (t + 256 k) / 64, t % 64 for this thread. ts [B][B + 1], ws [B][68].
 constexpr int UPDATE_OWN = 8;
@@ -1003,7 +1004,7 @@ QRS_DEV void apply_t(float (&z)[UPDATE_OWN], const float *ts, const float *ws) {
 }
 
 QRS_KERNEL(update, 256, 2)
-(float *h_all, i64 ldh, i64 stride_h, const u8 *v_all, const float *t_all, const int *exponents, const int *dense, int *flags, int first,
+(float *h_all, i64 ldh, i64 stride_h, const u8 *v_all, const float *t_all, const int *exponents, const int *concentrated, int *flags, int first,
  int tiles) {
     constexpr int B = 32, M = 4096, N = 4096, TERMS = 1;
     u8 *smem = dynamic_smem();
@@ -1020,19 +1021,18 @@ QRS_KERNEL(update, 256, 2)
 #line 133 "blocks/blocked_update.cuh"
     // Strides of 80 and 144 bytes keep ldmatrix free of bank conflicts.
     constexpr int LV = B + 8, LC = 72, VT = 64 * LV, CT = 64 * LC, ZT = B * LC; // in fp16 elements
-    const u16 *v = reinterpret_cast<const u16 *>(v_all) + matrix * (i64)(TERMS * M * B);
-    u16 *vs = reinterpret_cast<u16 *>(ws + B * 68); // [TERMS][64][LV]
-    u16 *cs = vs + TERMS * VT;                      // [2][64][LC]: C's terms; in the second pass W' [2][B][LC]
+    const u16 *v = reinterpret_cast<const u16 *>(v_all) + matrix * (i64)262144;
+    u16 *vs = reinterpret_cast<u16 *>(ws + B * 68); // [2][64][LV]
+    u16 *cs = vs + 2 * VT;                          // [2][64][LC]: C's terms; in the second pass W' [2][B][LC]
     constexpr float SCALE = 4194304.0f, UNSCALE = 2.384185791015625e-07f;
     const int w = warp(), l = lane(), g = l >> 2, q = l & 3;
 #line 141 "blocks/blocked_update.cuh"
-    const bool evenly = t < 64 && c_first + t < N && dense[matrix * N + c_first + t];
-    const bool split = !block_any(evenly);
+    const bool split = block_any(t < 64 && c_first + t < N && concentrated[matrix * N + c_first + t]);
     if (split && t == 0) atomic_or(flags + matrix, 4);
-#line 147 "blocks/blocked_update.cuh"
+#line 146 "blocks/blocked_update.cuh"
     auto load_v = [&](int r0) {
         constexpr int OCTETS = B / 8; // 16 bytes at a time
-        for (int i = t; i < TERMS * 64 * OCTETS; i += 256) {
+        for (int i = t; i < (split ? 2 : 1) * 64 * OCTETS; i += 256) {
             const int term = i / (64 * OCTETS), r = i / OCTETS % 64, c = i % OCTETS * 8;
             const u32x4 zero = {0, 0, 0, 0};
             *reinterpret_cast<u32x4 *>(vs + term * VT + r * LV + c) =
@@ -1068,8 +1068,12 @@ QRS_KERNEL(update, 256, 2)
                     const int r = s * 16 + (l & 7) + (l >> 4) * 8, c = i * 16 + (l >> 3 & 1) * 8;
                     u32 a[4];
                     ldmatrix_x4_trans(a, to_saddr(vs + r * LV + c));
-                    if (split) mma_f16(acc[i], a, c_lower[0], c_lower[1]);
-#line 191 "blocks/blocked_update.cuh"
+                    if (split) {
+                        u32 a_lower[4];
+                        ldmatrix_x4_trans(a_lower, to_saddr(vs + VT + r * LV + c));
+                        mma_f16(acc[i], a, c_lower[0], c_lower[1]);
+                        mma_f16(acc[i], a_lower, c_upper[0], c_upper[1]);
+                    }
                     mma_f16(acc[i], a, c_upper[0], c_upper[1]);
                 }
             }
@@ -1122,11 +1126,14 @@ QRS_KERNEL(update, 256, 2)
             const int r = r_warp + (l & 7) + (l >> 3 & 1) * 8, c = s * 16 + (l >> 4) * 8;
             u32 a[4];
             ldmatrix_x4(a, to_saddr(vs + r * LV + c));
-#line 247 "blocks/blocked_update.cuh"
+            u32 a_lower[4] = {0, 0, 0, 0};
+            if (split) ldmatrix_x4(a_lower, to_saddr(vs + VT + r * LV + c));
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                if (split) mma_f16(acc[i], a, z_lower[s][i][0], z_lower[s][i][1]);
-#line 253 "blocks/blocked_update.cuh"
+                if (split) {
+                    mma_f16(acc[i], a, z_lower[s][i][0], z_lower[s][i][1]);
+                    mma_f16(acc[i], a_lower, z_upper[s][i][0], z_upper[s][i][1]);
+                }
                 mma_f16(acc[i], a, z_upper[s][i][0], z_upper[s][i][1]);
             }
         }
@@ -1141,7 +1148,7 @@ QRS_KERNEL(update, 256, 2)
             }
         block_sync();
     }
-#line 268 "blocks/blocked_update.cuh"
+#line 265 "blocks/blocked_update.cuh"
 }
 QRS_ENTRY(update)
 

@@ -1,4 +1,4 @@
-#line 132 "families/blocked.lua"
+#line 135 "families/blocked.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -13,11 +13,11 @@ using namespace qrs;
 // brings its largest finite magnitude to [1, 2). A CTA of 256 threads takes 32 columns of one matrix; in place is safe, since it reads
 // and writes the same columns, tile by tile.
 //
-// Parameters: M, N; ROW_IN, ROW_OUT: layouts; STATS: whether to record which columns are dense (for the choice of products).
-// Writes exponents [batch][N], dense [batch][N] (1: the column's weight is spread evenly), sets bit 1 of flags [batch] on NaN or Inf.
+// Parameters: M, N; ROW_IN, ROW_OUT: layouts; STATS: whether to record which columns are concentrated (for the choice of products).
+// Writes exponents [batch][N], concentrated [batch][N] (1: few rows carry the column's weight), sets bit 1 of flags [batch] on NaN or Inf.
 QRS_KERNEL(prologue, 256, 0)
-(const float *a_all, i64 lda, i64 stride_a, float *h_all, i64 ldh, i64 stride_h, int *exponents, int *dense, int *flags) {
-    constexpr int M = 4096, N = 4096, TILES = (N + 31) / 32;
+(const float *a_all, i64 lda, i64 stride_a, float *h_all, i64 ldh, i64 stride_h, int *exponents, int *concentrated, int *flags) {
+    constexpr int M = 2048, N = 2048, TILES = (N + 31) / 32;
     u8 *smem = dynamic_smem();
     float *tile = reinterpret_cast<float *>(smem);                 // [32][33]
     float *first = tile + 32 * 33, *second = first + 32;           // [32] each: the scale in two factors
@@ -75,9 +75,22 @@ QRS_KERNEL(prologue, 256, 0)
             if (r0 + r < M && c_tile + c < N)
                 h[(i64)(r0 + r) * ldh + c_tile + c] = tile[r * 33 + c];
         }
+#line 68 "blocks/blocked_prologue.cuh"
+        if (t < 32) {
+            float s1 = l1[t], s2 = l2[t];
+            for (int r = 0; r < 32; r++) {
+                const float x = tile[r * 33 + t];
+                s1 += fabsf(x);
+                s2 = fmaf(x, x, s2);
+            }
+            l1[t] = s1, l2[t] = s2;
+        }
 #line 78 "blocks/blocked_prologue.cuh"
         block_sync();
     }
+#line 81 "blocks/blocked_prologue.cuh"
+    // ||a||_1 / (sqrt(m) ||a||_2) is 0.80 for normal entries, 0.34 and 0.20 for graded rows and bands. Zero columns need nothing.
+    if (t < 32 && c_tile + t < N) concentrated[matrix * N + c_tile + t] = !(l1[t] * l1[t] >= 737.28f * l2[t]);
 #line 84 "blocks/blocked_prologue.cuh"
 }
 QRS_ENTRY(prologue)
@@ -93,171 +106,9 @@ QRS_ENTRY(prologue)
 // Tails: exactly zero gives tau = 0 and leaves the diagonal; a square sum under 2^-80 redoes the column lifted by a power of two.
 // Out: panel [rows][B] in the workspace: R on and above the diagonal, V below; tau [B]. `rows` = M - first; count reflectors.
 #line 14 "blocks/blocked_panel.cuh"
-QRS_KERNEL(panel_cluster_4, 512, 1)
-(const float *h_all, i64 ldh, i64 stride_h, float *panel_all, float *tau_all, int first, int count) {
-    constexpr int B = 32, CG = 8, LR = 4, W = 16, RS = 64, RT = 16, CLUSTER = 4, M = 4096, N = 4096;
-    constexpr int PART = RS * RT; // rows of a CTA
-    u8 *smem = dynamic_smem();
-    float *partial = reinterpret_cast<float *>(smem);   // [2][W][B]
-    float *shared = partial + 2 * W * B;                // [2][CLUSTER][B]: sums of each CTA
-    float *pivot = shared + 2 * CLUSTER * B;            // [2][B]: row j before step j
-    float *most = pivot + 2 * B;                        // [W + CLUSTER]: largest magnitudes
-    const int t = threadIdx.x, l = lane(), w = warp(), cg = l % CG, rl = l / CG, row_in = w * LR + rl;
-    const int rank = cluster_rank();
-    const i64 matrix = blockIdx.x / CLUSTER;
-    const int rows = M - first;
-    const float *h = h_all + matrix * stride_h;
-    float *out = panel_all + matrix * (i64)131072;
-    float X[RT][4], rho_of[4] = {0.f, 0.f, 0.f, 0.f};
-#pragma unroll
-    for (int kk = 0; kk < RT; kk++)
-#pragma unroll
-        for (int s = 0; s < 4; s++) {
-            const int row = rank * PART + kk * RS + row_in, column = first + s * CG + cg;
-            const bool inside = row < rows && column < N;
-            X[kk][s] = inside ? h[(i64)(first + row) * ldh + column] : 0.f;
-        }
-    const bool top = rank == 0;
-#line 40 "blocks/blocked_panel.cuh"
-    cluster_sync(); // everybody's shared memory exists
-#line 42 "blocks/blocked_panel.cuh"
-#pragma unroll
-    for (int sj = 0; sj < 4; sj++) {
-#pragma unroll 1
-        for (int cj = 0; cj < CG; cj++) {
-            const int j = sj * CG + cj;
-            if (j >= count) break;
-            float unlift = 1.f, gamma = 0.f, alpha = 0.f, beta = 0.f, rho = 0.f, tau = 0.f;
-            float x[RT];
-            bool lifted = false;
-#pragma unroll 1
-            for (int pass = 0; pass < 2; pass++) {
-                const int b = (j + pass) & 1; // buffers take turns, so that one barrier a column is enough
-#pragma unroll
-                for (int kk = 0; kk < RT; kk++) x[kk] = shfl(X[kk][sj], rl * CG + cj);
-                if (top && row_in <= j) x[0] = 0.f;
-                float d[4] = {0.f, 0.f, 0.f, 0.f};
-#pragma unroll
-                for (int kk = 0; kk < RT; kk++)
-#pragma unroll
-                    for (int s = sj; s < 4; s++) d[s] = fmaf(x[kk], X[kk][s], d[s]);
-                // Sums over the lanes of a column group; half the values leave in each step, so three shuffles do for four sums.
-                const bool upper = rl & 2, odd = rl & 1;
-                float d0 = (upper ? d[2] : d[0]) + shfl_xor(upper ? d[0] : d[2], 2 * CG);
-                const float d1 = (upper ? d[3] : d[1]) + shfl_xor(upper ? d[1] : d[3], 2 * CG);
-                d0 = (odd ? d1 : d0) + shfl_xor(odd ? d0 : d1, CG);
-#line 70 "blocks/blocked_panel.cuh"
-                if (rl < 4) partial[(b * W + w) * B + rl * CG + cg] = d0;
-                if (top && row_in == j) {
-#pragma unroll
-                    for (int s = sj; s < 4; s++) {
-#line 75 "blocks/blocked_panel.cuh"
-                        for (int r = 0; r < CLUSTER; r++)
-                            sts_remote(cluster_map(to_saddr(pivot + b * B + s * CG + cg), r), X[0][s]);
-#line 80 "blocks/blocked_panel.cuh"
-                    }
-                }
-                block_sync();
-                const int c = l % B;
-                float dot = 0.f;
-#pragma unroll
-                for (int v = 0; v < W; v++) dot += partial[(b * W + v) * B + c];
-#line 88 "blocks/blocked_panel.cuh"
-                if (w == 0 && l < B)
-                    for (int r = 0; r < CLUSTER; r++)
-                        sts_remote(cluster_map(to_saddr(shared + (b * CLUSTER + rank) * B + c), r), dot);
-                cluster_sync();
-                dot = 0.f;
-                for (int r = 0; r < CLUSTER; r++) dot += shared[(b * CLUSTER + r) * B + c];
-#line 95 "blocks/blocked_panel.cuh"
-                const float tail = shfl(dot, j);
-                alpha = pivot[b * B + j];
-                const float p = pivot[b * B + c];
-                const bool tiny = tail < 0x1p-80f; // uniform over the matrix's CTAs; false for NaN
-                if (!tiny || pass == 1) {
-                    const float norm = sqrt_rn(fmaf(alpha, alpha, tail));
-                    beta = -copysignf(norm, alpha);
-                    rho = div_rn(1.f, alpha - beta);
-                    tau = div_rn(beta - alpha, beta);
-                    gamma = c > j ? tau * fmaf(rho, dot, p) * rho : 0.f;
-                    break;
-                }
-                // The rare case: is the tail exactly zero? If not, lift the column so that its squares count.
-                float largest = 0.f;
-#pragma unroll
-                for (int kk = 0; kk < RT; kk++) largest = fmaxf(largest, fabsf(x[kk]));
-                largest = warp_max(largest);
-                if (l == 0) most[w] = largest;
-                block_sync();
-                largest = 0.f;
-                for (int v = 0; v < W; v++) largest = fmaxf(largest, most[v]);
-#line 117 "blocks/blocked_panel.cuh"
-                if (t == 0)
-                    for (int r = 0; r < CLUSTER; r++) sts_remote(cluster_map(to_saddr(most + W + rank), r), largest);
-                cluster_sync();
-                for (int r = 0; r < CLUSTER; r++) largest = fmaxf(largest, most[W + r]);
-                cluster_sync();
-#line 125 "blocks/blocked_panel.cuh"
-                if (largest == 0.f) break; // tau = 0: H = I
-                const int e = pow2_exponent(fmaxf(largest, fabsf(alpha)));
-                const int half = -e / 2;
-                const float up = scale_pow2(1.f, half), up_more = scale_pow2(1.f, -e - half);
-                if (cg == cj) {
-#pragma unroll
-                    for (int kk = 0; kk < RT; kk++)
-                        if (kk > 0 || !top || row_in >= j) X[kk][sj] = X[kk][sj] * up * up_more;
-                }
-                unlift = scale_pow2(1.f, e);
-                lifted = true;
-            }
-            if (lifted) cluster_sync(); // two buffers were used, the next column takes one of them
-            float g[4];
-#pragma unroll
-            for (int s = sj; s < 4; s++) g[s] = shfl(gamma, s * CG + cg);
-            if (top && row_in == j) x[0] = alpha - beta; // row j: a_jc -= w_c = gamma_c (alpha - beta)
-            if (tau != 0.f) {
-                // Finished columns share registers sj with later ones: they stay as they are, even where x holds NaN.
-                const bool later = cg > cj;
-#pragma unroll
-                for (int kk = 0; kk < RT; kk++) {
-                    X[kk][sj] = later ? fmaf(-g[sj], x[kk], X[kk][sj]) : X[kk][sj];
-#pragma unroll
-                    for (int s = sj + 1; s < 4; s++) X[kk][s] = fmaf(-g[s], x[kk], X[kk][s]);
-                }
-                if (top && row_in == j && cg == cj) X[0][sj] = beta * unlift;
-            }
-            if (cg == cj) rho_of[sj] = rho;
-            if (top && t == 0) tau_all[matrix * B + j] = tau;
-        }
-    }
-#pragma unroll
-    for (int kk = 0; kk < RT; kk++)
-#pragma unroll
-        for (int s = 0; s < 4; s++) {
-            const int row = rank * PART + kk * RS + row_in, c = s * CG + cg;
-            if (row < rows) out[(i64)row * B + c] = row > c ? (c < count ? X[kk][s] * rho_of[s] : 0.f) : X[kk][s];
-        }
-    if (top && t < B && t >= count) tau_all[matrix * B + t] = 0.f;
-#line 166 "blocks/blocked_panel.cuh"
-    cluster_sync(); // nobody leaves while others may still write here
-#line 168 "blocks/blocked_panel.cuh"
-}
-QRS_ENTRY(panel_cluster_4)
-#line 1 "blocks/blocked_panel.cuh"
-// Panel of family blocked, rows in registers: B columns of the working matrix, from row `first` down, one CTA (or a cluster) a matrix.
-//
-// Parameters: NAME; B (16 or 32 columns); THREADS; RT (rows a thread holds); CLUSTER (CTAs that share the rows, 1: no cluster); ROW_OUT.
-// A thread holds RT x 4 entries: columns cg + CG s, rows (16 warps, say) 64 kk + 4 w + rl of its CTA's part. Each column takes one fused
-// reduction: x'a_c of the un-normalised column x for all c at once, from which v'a_c and the reflector follow (kernels by rows, LAPACK
-// geqr2 and larfg in other words):
-//   s = x'x below the diagonal, beta = -copysign(sqrt(alpha^2 + s), alpha), rho = 1 / (alpha - beta), tau = (beta - alpha) / beta
-//   w_c = tau (a_jc + rho x'a_c);  a_jc -= w_c;  a_ic -= (rho w_c) x_i;  v = rho x
-// Tails: exactly zero gives tau = 0 and leaves the diagonal; a square sum under 2^-80 redoes the column lifted by a power of two.
-// Out: panel [rows][B] in the workspace: R on and above the diagonal, V below; tau [B]. `rows` = M - first; count reflectors.
-#line 14 "blocks/blocked_panel.cuh"
 QRS_KERNEL(panel_cluster_2, 512, 1)
 (const float *h_all, i64 ldh, i64 stride_h, float *panel_all, float *tau_all, int first, int count) {
-    constexpr int B = 32, CG = 8, LR = 4, W = 16, RS = 64, RT = 16, CLUSTER = 2, M = 4096, N = 4096;
+    constexpr int B = 32, CG = 8, LR = 4, W = 16, RS = 64, RT = 16, CLUSTER = 2, M = 2048, N = 2048;
     constexpr int PART = RS * RT; // rows of a CTA
     u8 *smem = dynamic_smem();
     float *partial = reinterpret_cast<float *>(smem);   // [2][W][B]
@@ -269,7 +120,7 @@ QRS_KERNEL(panel_cluster_2, 512, 1)
     const i64 matrix = blockIdx.x / CLUSTER;
     const int rows = M - first;
     const float *h = h_all + matrix * stride_h;
-    float *out = panel_all + matrix * (i64)131072;
+    float *out = panel_all + matrix * (i64)65536;
     float X[RT][4], rho_of[4] = {0.f, 0.f, 0.f, 0.f};
 #pragma unroll
     for (int kk = 0; kk < RT; kk++)
@@ -419,7 +270,7 @@ QRS_ENTRY(panel_cluster_2)
 #line 14 "blocks/blocked_panel.cuh"
 QRS_KERNEL(panel_16, 512, 1)
 (const float *h_all, i64 ldh, i64 stride_h, float *panel_all, float *tau_all, int first, int count) {
-    constexpr int B = 32, CG = 8, LR = 4, W = 16, RS = 64, RT = 16, CLUSTER = 1, M = 4096, N = 4096;
+    constexpr int B = 32, CG = 8, LR = 4, W = 16, RS = 64, RT = 16, CLUSTER = 1, M = 2048, N = 2048;
     constexpr int PART = RS * RT; // rows of a CTA
     u8 *smem = dynamic_smem();
     float *partial = reinterpret_cast<float *>(smem);   // [2][W][B]
@@ -431,7 +282,7 @@ QRS_KERNEL(panel_16, 512, 1)
     const i64 matrix = blockIdx.x / CLUSTER;
     const int rows = M - first;
     const float *h = h_all + matrix * stride_h;
-    float *out = panel_all + matrix * (i64)131072;
+    float *out = panel_all + matrix * (i64)65536;
     float X[RT][4], rho_of[4] = {0.f, 0.f, 0.f, 0.f};
 #pragma unroll
     for (int kk = 0; kk < RT; kk++)
@@ -565,7 +416,7 @@ QRS_ENTRY(panel_16)
 #line 14 "blocks/blocked_panel.cuh"
 QRS_KERNEL(panel_8, 512, 1)
 (const float *h_all, i64 ldh, i64 stride_h, float *panel_all, float *tau_all, int first, int count) {
-    constexpr int B = 32, CG = 8, LR = 4, W = 16, RS = 64, RT = 8, CLUSTER = 1, M = 4096, N = 4096;
+    constexpr int B = 32, CG = 8, LR = 4, W = 16, RS = 64, RT = 8, CLUSTER = 1, M = 2048, N = 2048;
     constexpr int PART = RS * RT; // rows of a CTA
     u8 *smem = dynamic_smem();
     float *partial = reinterpret_cast<float *>(smem);   // [2][W][B]
@@ -577,7 +428,7 @@ QRS_KERNEL(panel_8, 512, 1)
     const i64 matrix = blockIdx.x / CLUSTER;
     const int rows = M - first;
     const float *h = h_all + matrix * stride_h;
-    float *out = panel_all + matrix * (i64)131072;
+    float *out = panel_all + matrix * (i64)65536;
     float X[RT][4], rho_of[4] = {0.f, 0.f, 0.f, 0.f};
 #pragma unroll
     for (int kk = 0; kk < RT; kk++)
@@ -711,7 +562,7 @@ QRS_ENTRY(panel_8)
 #line 14 "blocks/blocked_panel.cuh"
 QRS_KERNEL(panel_4, 512, 1)
 (const float *h_all, i64 ldh, i64 stride_h, float *panel_all, float *tau_all, int first, int count) {
-    constexpr int B = 32, CG = 8, LR = 4, W = 16, RS = 64, RT = 4, CLUSTER = 1, M = 4096, N = 4096;
+    constexpr int B = 32, CG = 8, LR = 4, W = 16, RS = 64, RT = 4, CLUSTER = 1, M = 2048, N = 2048;
     constexpr int PART = RS * RT; // rows of a CTA
     u8 *smem = dynamic_smem();
     float *partial = reinterpret_cast<float *>(smem);   // [2][W][B]
@@ -723,7 +574,7 @@ QRS_KERNEL(panel_4, 512, 1)
     const i64 matrix = blockIdx.x / CLUSTER;
     const int rows = M - first;
     const float *h = h_all + matrix * stride_h;
-    float *out = panel_all + matrix * (i64)131072;
+    float *out = panel_all + matrix * (i64)65536;
     float X[RT][4], rho_of[4] = {0.f, 0.f, 0.f, 0.f};
 #pragma unroll
     for (int kk = 0; kk < RT; kk++)
@@ -848,14 +699,14 @@ QRS_ENTRY(panel_4)
 // update reads. CTAs of 256 threads take 128 rows each and form their part of V'V; the last of a matrix to finish adds the parts in
 // order (so the bits don't depend on who is last) and forms T.
 //
-// Parameters: B, M, N, K = min(M, N), ROW_OUT, TERMS (0: V in fp32; 1 or 2: V in so many fp16 terms), V_SCALE (of those terms).
+// Parameters: B, M, N, K = min(M, N), ROW_OUT, TERMS (0: V in fp32, else in two fp16 terms), V_SCALE (of those terms).
 // T is the inverse form of larft (Puglisi; Joffrain et al.): T (I + striu(V'V) D) = D, D = diag(tau). tau = 0 gives a zero row and column.
-// v_terms [batch][TERMS][M][B] u16, or v_full [batch][M][B] float: unit diagonal, zeros above. t_all [batch][B][B] float, row-major.
+// v_terms [batch][2][M][B] u16, or v_full [batch][M][B] float: unit diagonal, zeros above. t_all [batch][B][B] float, row-major.
 // parts [batch][chunks][B][B] float; tickets [batch] zero before and after.
 QRS_KERNEL(assembly, 256, 0)
 (const float *panel_all, const float *panel_tau, const int *exponents, float *h_all, i64 ldh, i64 stride_h, float *tau_all, i64 stride_tau,
  u8 *v_all, float *t_all, float *parts, int *tickets, int first, int chunks, int update) {
-    constexpr int B = 32, M = 4096, N = 4096, K = 4096, LD = B + 1, CHUNK = 128;
+    constexpr int B = 32, M = 2048, N = 2048, K = 2048, LD = B + 1, CHUNK = 128;
     u8 *smem = dynamic_smem();
     float *tile = reinterpret_cast<float *>(smem); // [CHUNK][LD]
     float *s = tile + CHUNK * LD;                  // [B][LD]: V'V
@@ -863,7 +714,7 @@ QRS_KERNEL(assembly, 256, 0)
     int *last = reinterpret_cast<int *>(tau_s + B);
     const int t = threadIdx.x, chunk = blockIdx.x % chunks, rows = M - first;
     const i64 matrix = blockIdx.x / chunks;
-    const float *panel = panel_all + matrix * (i64)131072;
+    const float *panel = panel_all + matrix * (i64)65536;
     float *h = h_all + matrix * stride_h;
     for (int i = t; i < CHUNK * B; i += 256) {
         const int row = chunk * CHUNK + i / B;
@@ -893,9 +744,12 @@ QRS_KERNEL(assembly, 256, 0)
         if (row >= rows) continue;
         float &x = tile[r * LD + c];
         if (row <= c) x = row == c ? 1.f : 0.f;
-#line 53 "blocks/blocked_assembly.cuh"
-        reinterpret_cast<float *>(v_all)[(matrix * M + row) * B + c] = x;
-#line 62 "blocks/blocked_assembly.cuh"
+#line 55 "blocks/blocked_assembly.cuh"
+        u16 *v = reinterpret_cast<u16 *>(v_all) + matrix * (i64)131072;
+        const float scaled = x * 32768.0f;
+        v[(i64)row * B + c] = f16_bits(scaled);
+        v[(i64)(M + row) * B + c] = f16_bits(scaled - f16_value(f16_bits(scaled)));
+#line 60 "blocks/blocked_assembly.cuh"
     }
     block_sync();
     // This chunk's part of V'V: tiles of 4 x 4 sums a thread, row groups side by side, then added in turn.
@@ -972,8 +826,8 @@ QRS_ENTRY(assembly)
 // Trailing update of family blocked: C -= V (T' (V' C)) for a tile of 64 columns of one matrix, 256 threads, two passes over the rows in
 // chunks of 64 (LAPACK larfb with the compact WY form of Schreiber and Van Loan). The first B rows leave as rows of R, scaled back.
 //
-// Parameters: B (16 or 32), M, N, ROW_OUT, TERMS (0: FFMA in fp32; 1: fp16 operands, fp32 accumulation, with two terms of C and W' for tiles
-// without a dense column; 2: three fp16 products of two terms, fp32 level). V_SCALE and C_SCALE: powers of two on the fp16 operands V and
+// Parameters: B (16 or 32), M, N, ROW_OUT, TERMS (0: FFMA in fp32; 1: one fp16 product, fp32 accumulation, but two terms for tiles that hold
+// a concentrated column: its error would stand out against the small 1-norm; 2: always two terms, three products, fp32 level). V_SCALE and C_SCALE: powers of two on the fp16 operands V and
 // C or W', which keep large sums below fp16's end and low terms above its subnormals.
 // W' = T' W: entries (t + 256 k) / 64, t % 64 for this thread. ts [B][B + 1], ws [B][68].
 constexpr int UPDATE_OWN = 8;
@@ -988,9 +842,9 @@ QRS_DEV void apply_t(float (&z)[UPDATE_OWN], const float *ts, const float *ws) {
 }
 
 QRS_KERNEL(update, 256, 2)
-(float *h_all, i64 ldh, i64 stride_h, const u8 *v_all, const float *t_all, const int *exponents, const int *dense, int *flags, int first,
+(float *h_all, i64 ldh, i64 stride_h, const u8 *v_all, const float *t_all, const int *exponents, const int *concentrated, int *flags, int first,
  int tiles) {
-    constexpr int B = 32, M = 4096, N = 4096, TERMS = 0;
+    constexpr int B = 32, M = 2048, N = 2048, TERMS = 1;
     u8 *smem = dynamic_smem();
     const int t = threadIdx.x, rows = M - first;
     const int c_first = first + B + (blockIdx.x % tiles) * 64;
@@ -1002,105 +856,137 @@ QRS_KERNEL(update, 256, 2)
     auto element = [&](int row, int column) -> float & {
         return h[(i64)(first + row) * ldh + column];
     };
-#line 35 "blocks/blocked_update.cuh"
-    constexpr int LV = B + 4, QUADS = B / 4, GROUPS = 16 / QUADS; // row groups of the first pass: QUADS x 16 tiles of 4 x 4 each
-    const float *v = reinterpret_cast<const float *>(v_all) + matrix * (i64)(M * B);
-    float *vs = ws + B * 68;   // [64][LV]
-    float *cs = vs + 64 * LV;  // [64][68]
+#line 133 "blocks/blocked_update.cuh"
+    // Strides of 80 and 144 bytes keep ldmatrix free of bank conflicts.
+    constexpr int LV = B + 8, LC = 72, VT = 64 * LV, CT = 64 * LC, ZT = B * LC; // in fp16 elements
+    const u16 *v = reinterpret_cast<const u16 *>(v_all) + matrix * (i64)131072;
+    u16 *vs = reinterpret_cast<u16 *>(ws + B * 68); // [2][64][LV]
+    u16 *cs = vs + 2 * VT;                          // [2][64][LC]: C's terms; in the second pass W' [2][B][LC]
+    constexpr float SCALE = 8388608.0f, UNSCALE = 1.1920928955078125e-07f;
+    const int w = warp(), l = lane(), g = l >> 2, q = l & 3;
+#line 141 "blocks/blocked_update.cuh"
+    const bool split = block_any(t < 64 && c_first + t < N && concentrated[matrix * N + c_first + t]);
+    if (split && t == 0) atomic_or(flags + matrix, 4);
+#line 146 "blocks/blocked_update.cuh"
     auto load_v = [&](int r0) {
-        for (int i = t; i < 64 * QUADS; i += 256) {
-            const int r = i / QUADS, c = i % QUADS * 4;
-            const f32x4 zero = {0.f, 0.f, 0.f, 0.f};
-            *reinterpret_cast<f32x4 *>(vs + r * LV + c) =
-                r0 + r < rows ? *reinterpret_cast<const f32x4 *>(v + (i64)(r0 + r) * B + c) : zero;
-        }
-    };
-    auto load_c = [&](int r0) {
-        for (int i = t; i < 4096; i += 256) {
-            const int r = i / 64, c = i % 64;
-            cs[r * 68 + c] = r0 + r < rows && c_first + c < N ? element(r0 + r, c_first + c) : 0.f;
+        constexpr int OCTETS = B / 8; // 16 bytes at a time
+        for (int i = t; i < (split ? 2 : 1) * 64 * OCTETS; i += 256) {
+            const int term = i / (64 * OCTETS), r = i / OCTETS % 64, c = i % OCTETS * 8;
+            const u32x4 zero = {0, 0, 0, 0};
+            *reinterpret_cast<u32x4 *>(vs + term * VT + r * LV + c) =
+                r0 + r < rows ? *reinterpret_cast<const u32x4 *>(v + ((i64)term * M + r0 + r) * B + c) : zero;
         }
     };
     {
-        float w[4][4];
+        float acc[B / 16][4];
 #pragma unroll
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < B / 16; i++)
 #pragma unroll
-            for (int c = 0; c < 4; c++) w[i][c] = 0.f;
-        const int group = t / (QUADS * 16), place = t % (QUADS * 16), v0 = place / 16 * 4, c0 = place % 16 * 4;
+            for (int e = 0; e < 4; e++) acc[i][e] = 0.f;
         for (int r0 = 0; r0 < rows; r0 += 64) {
             load_v(r0);
-            load_c(r0);
-            block_sync();
-#pragma unroll 4
-            for (int r = group; r < 64; r += GROUPS) {
-                const f32x4 a = *reinterpret_cast<f32x4 *>(vs + r * LV + v0), b = *reinterpret_cast<f32x4 *>(cs + r * 68 + c0);
-                const float av[4] = {a.x, a.y, a.z, a.w}, bv[4] = {b.x, b.y, b.z, b.w};
-#pragma unroll
-                for (int i = 0; i < 4; i++)
-#pragma unroll
-                    for (int c = 0; c < 4; c++) w[i][c] = fmaf(av[i], bv[c], w[i][c]);
+            for (int i = t; i < 4096; i += 256) {
+                const int r = i / 64, c = i % 64;
+                const float x = r0 + r < rows && c_first + c < N ? element(r0 + r, c_first + c) : 0.f;
+                const float scaled = x * 256.0f;
+                const u16 upper = f16_bits(scaled);
+                cs[r * LC + c] = upper;
+                if (split) cs[CT + r * LC + c] = f16_bits(scaled - f16_value(upper));
             }
             block_sync();
-        }
-        for (int turn = 0; turn < GROUPS; turn++) {
-            if (group == turn) {
+            // Warp w: columns 8 w .. 8 w + 7 of W = V' C, all B rows.
 #pragma unroll
-                for (int i = 0; i < 4; i++)
+            for (int s = 0; s < 4; s++) {
+                u32 c_upper[2], c_lower[2] = {0, 0};
+                ldmatrix_x2_trans(c_upper, to_saddr(cs + (s * 16 + (l & 15)) * LC + w * 8));
+                if (split) ldmatrix_x2_trans(c_lower, to_saddr(cs + CT + (s * 16 + (l & 15)) * LC + w * 8));
 #pragma unroll
-                    for (int c = 0; c < 4; c++) {
-                        float &sum = ws[(v0 + i) * 68 + c0 + c];
-                        sum = turn == 0 ? w[i][c] : sum + w[i][c];
+                for (int i = 0; i < B / 16; i++) {
+                    // A = V' : matrices (v 0-7, r 0-7), (v 8-15, r 0-7), (v 0-7, r 8-15), (v 8-15, r 8-15), stored by rows r
+                    const int r = s * 16 + (l & 7) + (l >> 4) * 8, c = i * 16 + (l >> 3 & 1) * 8;
+                    u32 a[4];
+                    ldmatrix_x4_trans(a, to_saddr(vs + r * LV + c));
+                    if (split) {
+                        u32 a_lower[4];
+                        ldmatrix_x4_trans(a_lower, to_saddr(vs + VT + r * LV + c));
+                        mma_f16(acc[i], a, c_lower[0], c_lower[1]);
+                        mma_f16(acc[i], a_lower, c_upper[0], c_upper[1]);
                     }
+                    mma_f16(acc[i], a, c_upper[0], c_upper[1]);
+                }
             }
             block_sync();
         }
+#pragma unroll
+        for (int i = 0; i < B / 16; i++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) ws[(i * 16 + g + (e >> 1) * 8) * 68 + w * 8 + 2 * q + (e & 1)] = acc[i][e] * UNSCALE;
+        block_sync();
     }
     float z_own[UPDATE_OWN];
     apply_t(z_own, ts, ws);
-    block_sync();
 #pragma unroll
-    for (int k = 0; k < UPDATE_OWN; k++) ws[(t + 256 * k) / 64 * 68 + t % 64] = z_own[k];
+    for (int k = 0; k < UPDATE_OWN; k++) {
+        const int at = (t + 256 * k) / 64 * LC + t % 64;
+        const float scaled = -z_own[k] * 256.0f;
+        const u16 upper = f16_bits(scaled);
+        cs[at] = upper;
+        cs[ZT + at] = f16_bits(scaled - f16_value(upper));
+    }
     block_sync();
-    const int q0 = t / 16 * 4, c0 = t % 16 * 4;
-    for (int r0 = 0; r0 < rows; r0 += 64) {
-        load_v(r0);
-        load_c(r0);
-        block_sync();
-        float x[4][4];
+    // Warp w: rows 16 (w % 4).. of a chunk, columns 32 (w / 4)..; its part of W' stays in registers.
+    const int r_warp = (w & 3) * 16, c_warp = (w >> 2) * 32;
+    u32 z_upper[B / 16][4][2], z_lower[B / 16][4][2];
+#pragma unroll
+    for (int s = 0; s < B / 16; s++)
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            const f32x4 a = *reinterpret_cast<f32x4 *>(cs + (q0 + i) * 68 + c0);
-            x[i][0] = a.x, x[i][1] = a.y, x[i][2] = a.z, x[i][3] = a.w;
+            ldmatrix_x2_trans(z_upper[s][i], to_saddr(cs + (s * 16 + (l & 15)) * LC + c_warp + i * 8));
+            ldmatrix_x2_trans(z_lower[s][i], to_saddr(cs + ZT + (s * 16 + (l & 15)) * LC + c_warp + i * 8));
         }
-#pragma unroll 8
-        for (int k = 0; k < B; k++) {
-            const f32x4 z = *reinterpret_cast<f32x4 *>(ws + k * 68 + c0);
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                const float a = -vs[(q0 + i) * LV + k];
-                x[i][0] = fmaf(a, z.x, x[i][0]);
-                x[i][1] = fmaf(a, z.y, x[i][1]);
-                x[i][2] = fmaf(a, z.z, x[i][2]);
-                x[i][3] = fmaf(a, z.w, x[i][3]);
-            }
-        }
-        block_sync();
+    const int column_own = c_first + c_warp + 2 * q;
+    const i64 row_step = ldh, column_step = 1;
+    float *at = h + (first + r_warp + g) * row_step + column_own * column_step; // steps from one pointer: few registers
+    for (int r0 = 0; r0 < rows; r0 += 64, at += 64 * row_step) {
+        load_v(r0);
+        const int row_own = r0 + r_warp + g;
+        float acc[4][4];
 #pragma unroll
         for (int i = 0; i < 4; i++)
 #pragma unroll
-            for (int c = 0; c < 4; c++) cs[(q0 + i) * 68 + c0 + c] = x[i][c];
+            for (int e = 0; e < 4; e++) {
+                const int row = row_own + (e >> 1) * 8, column = column_own + i * 8 + (e & 1);
+                acc[i][e] = row < rows && column < N ? at[(e >> 1) * 8 * row_step + (i * 8 + (e & 1)) * column_step] * SCALE : 0.f;
+            }
         block_sync();
-        for (int i = t; i < 4096; i += 256) {
-            const int r = i / 64, c = i % 64;
-            if (r0 + r >= rows || c_first + c >= N) continue;
-            float value = cs[r * 68 + c];
-            if (r0 + r < B) value = scale_pow2(value, exponents[matrix * N + c_first + c]);
-            element(r0 + r, c_first + c) = value;
+#pragma unroll
+        for (int s = 0; s < B / 16; s++) {
+            const int r = r_warp + (l & 7) + (l >> 3 & 1) * 8, c = s * 16 + (l >> 4) * 8;
+            u32 a[4];
+            ldmatrix_x4(a, to_saddr(vs + r * LV + c));
+            u32 a_lower[4] = {0, 0, 0, 0};
+            if (split) ldmatrix_x4(a_lower, to_saddr(vs + VT + r * LV + c));
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                if (split) {
+                    mma_f16(acc[i], a, z_lower[s][i][0], z_lower[s][i][1]);
+                    mma_f16(acc[i], a_lower, z_upper[s][i][0], z_upper[s][i][1]);
+                }
+                mma_f16(acc[i], a, z_upper[s][i][0], z_upper[s][i][1]);
+            }
         }
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                const int row = row_own + (e >> 1) * 8, column = column_own + i * 8 + (e & 1);
+                if (row >= rows || column >= N) continue;
+                const float value = acc[i][e] * UNSCALE;
+                at[(e >> 1) * 8 * row_step + (i * 8 + (e & 1)) * column_step] = row < B ? scale_pow2(value, exponents[matrix * N + column]) : value;
+            }
         block_sync();
     }
-#line 268 "blocks/blocked_update.cuh"
+#line 265 "blocks/blocked_update.cuh"
 }
 QRS_ENTRY(update)
 

@@ -1,4 +1,4 @@
-#line 132 "families/blocked.lua"
+#line 135 "families/blocked.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -13,11 +13,11 @@ using namespace qrs;
 // brings its largest finite magnitude to [1, 2). A CTA of 256 threads takes 32 columns of one matrix; in place is safe, since it reads
 // and writes the same columns, tile by tile.
 //
-// Parameters: M, N; ROW_IN, ROW_OUT: layouts; STATS: whether to record which columns are dense (for the choice of products).
-// Writes exponents [batch][N], dense [batch][N] (1: the column's weight is spread evenly), sets bit 1 of flags [batch] on NaN or Inf.
+// Parameters: M, N; ROW_IN, ROW_OUT: layouts; STATS: whether to record which columns are concentrated (for the choice of products).
+// Writes exponents [batch][N], concentrated [batch][N] (1: few rows carry the column's weight), sets bit 1 of flags [batch] on NaN or Inf.
 QRS_KERNEL(prologue, 256, 0)
-(const float *a_all, i64 lda, i64 stride_a, float *h_all, i64 ldh, i64 stride_h, int *exponents, int *dense, int *flags) {
-    constexpr int M = 1024, N = 1024, TILES = (N + 31) / 32;
+(const float *a_all, i64 lda, i64 stride_a, float *h_all, i64 ldh, i64 stride_h, int *exponents, int *concentrated, int *flags) {
+    constexpr int M = 2048, N = 2048, TILES = (N + 31) / 32;
     u8 *smem = dynamic_smem();
     float *tile = reinterpret_cast<float *>(smem);                 // [32][33]
     float *first = tile + 32 * 33, *second = first + 32;           // [32] each: the scale in two factors
@@ -93,9 +93,171 @@ QRS_ENTRY(prologue)
 // Tails: exactly zero gives tau = 0 and leaves the diagonal; a square sum under 2^-80 redoes the column lifted by a power of two.
 // Out: panel [rows][B] in the workspace: R on and above the diagonal, V below; tau [B]. `rows` = M - first; count reflectors.
 #line 14 "blocks/blocked_panel.cuh"
+QRS_KERNEL(panel_cluster_2, 512, 1)
+(const float *h_all, i64 ldh, i64 stride_h, float *panel_all, float *tau_all, int first, int count) {
+    constexpr int B = 32, CG = 8, LR = 4, W = 16, RS = 64, RT = 16, CLUSTER = 2, M = 2048, N = 2048;
+    constexpr int PART = RS * RT; // rows of a CTA
+    u8 *smem = dynamic_smem();
+    float *partial = reinterpret_cast<float *>(smem);   // [2][W][B]
+    float *shared = partial + 2 * W * B;                // [2][CLUSTER][B]: sums of each CTA
+    float *pivot = shared + 2 * CLUSTER * B;            // [2][B]: row j before step j
+    float *most = pivot + 2 * B;                        // [W + CLUSTER]: largest magnitudes
+    const int t = threadIdx.x, l = lane(), w = warp(), cg = l % CG, rl = l / CG, row_in = w * LR + rl;
+    const int rank = cluster_rank();
+    const i64 matrix = blockIdx.x / CLUSTER;
+    const int rows = M - first;
+    const float *h = h_all + matrix * stride_h;
+    float *out = panel_all + matrix * (i64)65536;
+    float X[RT][4], rho_of[4] = {0.f, 0.f, 0.f, 0.f};
+#pragma unroll
+    for (int kk = 0; kk < RT; kk++)
+#pragma unroll
+        for (int s = 0; s < 4; s++) {
+            const int row = rank * PART + kk * RS + row_in, column = first + s * CG + cg;
+            const bool inside = row < rows && column < N;
+            X[kk][s] = inside ? h[(i64)(first + row) * ldh + column] : 0.f;
+        }
+    const bool top = rank == 0;
+#line 40 "blocks/blocked_panel.cuh"
+    cluster_sync(); // everybody's shared memory exists
+#line 42 "blocks/blocked_panel.cuh"
+#pragma unroll
+    for (int sj = 0; sj < 4; sj++) {
+#pragma unroll 1
+        for (int cj = 0; cj < CG; cj++) {
+            const int j = sj * CG + cj;
+            if (j >= count) break;
+            float unlift = 1.f, gamma = 0.f, alpha = 0.f, beta = 0.f, rho = 0.f, tau = 0.f;
+            float x[RT];
+            bool lifted = false;
+#pragma unroll 1
+            for (int pass = 0; pass < 2; pass++) {
+                const int b = (j + pass) & 1; // buffers take turns, so that one barrier a column is enough
+#pragma unroll
+                for (int kk = 0; kk < RT; kk++) x[kk] = shfl(X[kk][sj], rl * CG + cj);
+                if (top && row_in <= j) x[0] = 0.f;
+                float d[4] = {0.f, 0.f, 0.f, 0.f};
+#pragma unroll
+                for (int kk = 0; kk < RT; kk++)
+#pragma unroll
+                    for (int s = sj; s < 4; s++) d[s] = fmaf(x[kk], X[kk][s], d[s]);
+                // Sums over the lanes of a column group; half the values leave in each step, so three shuffles do for four sums.
+                const bool upper = rl & 2, odd = rl & 1;
+                float d0 = (upper ? d[2] : d[0]) + shfl_xor(upper ? d[0] : d[2], 2 * CG);
+                const float d1 = (upper ? d[3] : d[1]) + shfl_xor(upper ? d[1] : d[3], 2 * CG);
+                d0 = (odd ? d1 : d0) + shfl_xor(odd ? d0 : d1, CG);
+#line 70 "blocks/blocked_panel.cuh"
+                if (rl < 4) partial[(b * W + w) * B + rl * CG + cg] = d0;
+                if (top && row_in == j) {
+#pragma unroll
+                    for (int s = sj; s < 4; s++) {
+#line 75 "blocks/blocked_panel.cuh"
+                        for (int r = 0; r < CLUSTER; r++)
+                            sts_remote(cluster_map(to_saddr(pivot + b * B + s * CG + cg), r), X[0][s]);
+#line 80 "blocks/blocked_panel.cuh"
+                    }
+                }
+                block_sync();
+                const int c = l % B;
+                float dot = 0.f;
+#pragma unroll
+                for (int v = 0; v < W; v++) dot += partial[(b * W + v) * B + c];
+#line 88 "blocks/blocked_panel.cuh"
+                if (w == 0 && l < B)
+                    for (int r = 0; r < CLUSTER; r++)
+                        sts_remote(cluster_map(to_saddr(shared + (b * CLUSTER + rank) * B + c), r), dot);
+                cluster_sync();
+                dot = 0.f;
+                for (int r = 0; r < CLUSTER; r++) dot += shared[(b * CLUSTER + r) * B + c];
+#line 95 "blocks/blocked_panel.cuh"
+                const float tail = shfl(dot, j);
+                alpha = pivot[b * B + j];
+                const float p = pivot[b * B + c];
+                const bool tiny = tail < 0x1p-80f; // uniform over the matrix's CTAs; false for NaN
+                if (!tiny || pass == 1) {
+                    const float norm = sqrt_rn(fmaf(alpha, alpha, tail));
+                    beta = -copysignf(norm, alpha);
+                    rho = div_rn(1.f, alpha - beta);
+                    tau = div_rn(beta - alpha, beta);
+                    gamma = c > j ? tau * fmaf(rho, dot, p) * rho : 0.f;
+                    break;
+                }
+                // The rare case: is the tail exactly zero? If not, lift the column so that its squares count.
+                float largest = 0.f;
+#pragma unroll
+                for (int kk = 0; kk < RT; kk++) largest = fmaxf(largest, fabsf(x[kk]));
+                largest = warp_max(largest);
+                if (l == 0) most[w] = largest;
+                block_sync();
+                largest = 0.f;
+                for (int v = 0; v < W; v++) largest = fmaxf(largest, most[v]);
+#line 117 "blocks/blocked_panel.cuh"
+                if (t == 0)
+                    for (int r = 0; r < CLUSTER; r++) sts_remote(cluster_map(to_saddr(most + W + rank), r), largest);
+                cluster_sync();
+                for (int r = 0; r < CLUSTER; r++) largest = fmaxf(largest, most[W + r]);
+                cluster_sync();
+#line 125 "blocks/blocked_panel.cuh"
+                if (largest == 0.f) break; // tau = 0: H = I
+                const int e = pow2_exponent(fmaxf(largest, fabsf(alpha)));
+                const int half = -e / 2;
+                const float up = scale_pow2(1.f, half), up_more = scale_pow2(1.f, -e - half);
+                if (cg == cj) {
+#pragma unroll
+                    for (int kk = 0; kk < RT; kk++)
+                        if (kk > 0 || !top || row_in >= j) X[kk][sj] = X[kk][sj] * up * up_more;
+                }
+                unlift = scale_pow2(1.f, e);
+                lifted = true;
+            }
+            if (lifted) cluster_sync(); // two buffers were used, the next column takes one of them
+            float g[4];
+#pragma unroll
+            for (int s = sj; s < 4; s++) g[s] = shfl(gamma, s * CG + cg);
+            if (top && row_in == j) x[0] = alpha - beta; // row j: a_jc -= w_c = gamma_c (alpha - beta)
+            if (tau != 0.f) {
+                // Finished columns share registers sj with later ones: they stay as they are, even where x holds NaN.
+                const bool later = cg > cj;
+#pragma unroll
+                for (int kk = 0; kk < RT; kk++) {
+                    X[kk][sj] = later ? fmaf(-g[sj], x[kk], X[kk][sj]) : X[kk][sj];
+#pragma unroll
+                    for (int s = sj + 1; s < 4; s++) X[kk][s] = fmaf(-g[s], x[kk], X[kk][s]);
+                }
+                if (top && row_in == j && cg == cj) X[0][sj] = beta * unlift;
+            }
+            if (cg == cj) rho_of[sj] = rho;
+            if (top && t == 0) tau_all[matrix * B + j] = tau;
+        }
+    }
+#pragma unroll
+    for (int kk = 0; kk < RT; kk++)
+#pragma unroll
+        for (int s = 0; s < 4; s++) {
+            const int row = rank * PART + kk * RS + row_in, c = s * CG + cg;
+            if (row < rows) out[(i64)row * B + c] = row > c ? (c < count ? X[kk][s] * rho_of[s] : 0.f) : X[kk][s];
+        }
+    if (top && t < B && t >= count) tau_all[matrix * B + t] = 0.f;
+#line 166 "blocks/blocked_panel.cuh"
+    cluster_sync(); // nobody leaves while others may still write here
+#line 168 "blocks/blocked_panel.cuh"
+}
+QRS_ENTRY(panel_cluster_2)
+#line 1 "blocks/blocked_panel.cuh"
+// Panel of family blocked, rows in registers: B columns of the working matrix, from row `first` down, one CTA (or a cluster) a matrix.
+//
+// Parameters: NAME; B (16 or 32 columns); THREADS; RT (rows a thread holds); CLUSTER (CTAs that share the rows, 1: no cluster); ROW_OUT.
+// A thread holds RT x 4 entries: columns cg + CG s, rows (16 warps, say) 64 kk + 4 w + rl of its CTA's part. Each column takes one fused
+// reduction: x'a_c of the un-normalised column x for all c at once, from which v'a_c and the reflector follow (kernels by rows, LAPACK
+// geqr2 and larfg in other words):
+//   s = x'x below the diagonal, beta = -copysign(sqrt(alpha^2 + s), alpha), rho = 1 / (alpha - beta), tau = (beta - alpha) / beta
+//   w_c = tau (a_jc + rho x'a_c);  a_jc -= w_c;  a_ic -= (rho w_c) x_i;  v = rho x
+// Tails: exactly zero gives tau = 0 and leaves the diagonal; a square sum under 2^-80 redoes the column lifted by a power of two.
+// Out: panel [rows][B] in the workspace: R on and above the diagonal, V below; tau [B]. `rows` = M - first; count reflectors.
+#line 14 "blocks/blocked_panel.cuh"
 QRS_KERNEL(panel_16, 512, 1)
 (const float *h_all, i64 ldh, i64 stride_h, float *panel_all, float *tau_all, int first, int count) {
-    constexpr int B = 32, CG = 8, LR = 4, W = 16, RS = 64, RT = 16, CLUSTER = 1, M = 1024, N = 1024;
+    constexpr int B = 32, CG = 8, LR = 4, W = 16, RS = 64, RT = 16, CLUSTER = 1, M = 2048, N = 2048;
     constexpr int PART = RS * RT; // rows of a CTA
     u8 *smem = dynamic_smem();
     float *partial = reinterpret_cast<float *>(smem);   // [2][W][B]
@@ -107,7 +269,7 @@ QRS_KERNEL(panel_16, 512, 1)
     const i64 matrix = blockIdx.x / CLUSTER;
     const int rows = M - first;
     const float *h = h_all + matrix * stride_h;
-    float *out = panel_all + matrix * (i64)32768;
+    float *out = panel_all + matrix * (i64)65536;
     float X[RT][4], rho_of[4] = {0.f, 0.f, 0.f, 0.f};
 #pragma unroll
     for (int kk = 0; kk < RT; kk++)
@@ -241,7 +403,7 @@ QRS_ENTRY(panel_16)
 #line 14 "blocks/blocked_panel.cuh"
 QRS_KERNEL(panel_8, 512, 1)
 (const float *h_all, i64 ldh, i64 stride_h, float *panel_all, float *tau_all, int first, int count) {
-    constexpr int B = 32, CG = 8, LR = 4, W = 16, RS = 64, RT = 8, CLUSTER = 1, M = 1024, N = 1024;
+    constexpr int B = 32, CG = 8, LR = 4, W = 16, RS = 64, RT = 8, CLUSTER = 1, M = 2048, N = 2048;
     constexpr int PART = RS * RT; // rows of a CTA
     u8 *smem = dynamic_smem();
     float *partial = reinterpret_cast<float *>(smem);   // [2][W][B]
@@ -253,7 +415,7 @@ QRS_KERNEL(panel_8, 512, 1)
     const i64 matrix = blockIdx.x / CLUSTER;
     const int rows = M - first;
     const float *h = h_all + matrix * stride_h;
-    float *out = panel_all + matrix * (i64)32768;
+    float *out = panel_all + matrix * (i64)65536;
     float X[RT][4], rho_of[4] = {0.f, 0.f, 0.f, 0.f};
 #pragma unroll
     for (int kk = 0; kk < RT; kk++)
@@ -387,7 +549,7 @@ QRS_ENTRY(panel_8)
 #line 14 "blocks/blocked_panel.cuh"
 QRS_KERNEL(panel_4, 512, 1)
 (const float *h_all, i64 ldh, i64 stride_h, float *panel_all, float *tau_all, int first, int count) {
-    constexpr int B = 32, CG = 8, LR = 4, W = 16, RS = 64, RT = 4, CLUSTER = 1, M = 1024, N = 1024;
+    constexpr int B = 32, CG = 8, LR = 4, W = 16, RS = 64, RT = 4, CLUSTER = 1, M = 2048, N = 2048;
     constexpr int PART = RS * RT; // rows of a CTA
     u8 *smem = dynamic_smem();
     float *partial = reinterpret_cast<float *>(smem);   // [2][W][B]
@@ -399,7 +561,7 @@ QRS_KERNEL(panel_4, 512, 1)
     const i64 matrix = blockIdx.x / CLUSTER;
     const int rows = M - first;
     const float *h = h_all + matrix * stride_h;
-    float *out = panel_all + matrix * (i64)32768;
+    float *out = panel_all + matrix * (i64)65536;
     float X[RT][4], rho_of[4] = {0.f, 0.f, 0.f, 0.f};
 #pragma unroll
     for (int kk = 0; kk < RT; kk++)
@@ -524,14 +686,14 @@ QRS_ENTRY(panel_4)
 // update reads. CTAs of 256 threads take 128 rows each and form their part of V'V; the last of a matrix to finish adds the parts in
 // order (so the bits don't depend on who is last) and forms T.
 //
-// Parameters: B, M, N, K = min(M, N), ROW_OUT, TERMS (0: V in fp32; 1 or 2: V in so many fp16 terms), V_SCALE (of those terms).
+// Parameters: B, M, N, K = min(M, N), ROW_OUT, TERMS (0: V in fp32, else in two fp16 terms), V_SCALE (of those terms).
 // T is the inverse form of larft (Puglisi; Joffrain et al.): T (I + striu(V'V) D) = D, D = diag(tau). tau = 0 gives a zero row and column.
-// v_terms [batch][TERMS][M][B] u16, or v_full [batch][M][B] float: unit diagonal, zeros above. t_all [batch][B][B] float, row-major.
+// v_terms [batch][2][M][B] u16, or v_full [batch][M][B] float: unit diagonal, zeros above. t_all [batch][B][B] float, row-major.
 // parts [batch][chunks][B][B] float; tickets [batch] zero before and after.
 QRS_KERNEL(assembly, 256, 0)
 (const float *panel_all, const float *panel_tau, const int *exponents, float *h_all, i64 ldh, i64 stride_h, float *tau_all, i64 stride_tau,
  u8 *v_all, float *t_all, float *parts, int *tickets, int first, int chunks, int update) {
-    constexpr int B = 32, M = 1024, N = 1024, K = 1024, LD = B + 1, CHUNK = 128;
+    constexpr int B = 32, M = 2048, N = 2048, K = 2048, LD = B + 1, CHUNK = 128;
     u8 *smem = dynamic_smem();
     float *tile = reinterpret_cast<float *>(smem); // [CHUNK][LD]
     float *s = tile + CHUNK * LD;                  // [B][LD]: V'V
@@ -539,7 +701,7 @@ QRS_KERNEL(assembly, 256, 0)
     int *last = reinterpret_cast<int *>(tau_s + B);
     const int t = threadIdx.x, chunk = blockIdx.x % chunks, rows = M - first;
     const i64 matrix = blockIdx.x / chunks;
-    const float *panel = panel_all + matrix * (i64)32768;
+    const float *panel = panel_all + matrix * (i64)65536;
     float *h = h_all + matrix * stride_h;
     for (int i = t; i < CHUNK * B; i += 256) {
         const int row = chunk * CHUNK + i / B;
@@ -571,7 +733,7 @@ QRS_KERNEL(assembly, 256, 0)
         if (row <= c) x = row == c ? 1.f : 0.f;
 #line 53 "blocks/blocked_assembly.cuh"
         reinterpret_cast<float *>(v_all)[(matrix * M + row) * B + c] = x;
-#line 62 "blocks/blocked_assembly.cuh"
+#line 60 "blocks/blocked_assembly.cuh"
     }
     block_sync();
     // This chunk's part of V'V: tiles of 4 x 4 sums a thread, row groups side by side, then added in turn.
@@ -648,8 +810,8 @@ QRS_ENTRY(assembly)
 // Trailing update of family blocked: C -= V (T' (V' C)) for a tile of 64 columns of one matrix, 256 threads, two passes over the rows in
 // chunks of 64 (LAPACK larfb with the compact WY form of Schreiber and Van Loan). The first B rows leave as rows of R, scaled back.
 //
-// Parameters: B (16 or 32), M, N, ROW_OUT, TERMS (0: FFMA in fp32; 1: fp16 operands, fp32 accumulation, with two terms of C and W' for tiles
-// without a dense column; 2: three fp16 products of two terms, fp32 level). V_SCALE and C_SCALE: powers of two on the fp16 operands V and
+// Parameters: B (16 or 32), M, N, ROW_OUT, TERMS (0: FFMA in fp32; 1: one fp16 product, fp32 accumulation, but two terms for tiles that hold
+// a concentrated column: its error would stand out against the small 1-norm; 2: always two terms, three products, fp32 level). V_SCALE and C_SCALE: powers of two on the fp16 operands V and
 // C or W', which keep large sums below fp16's end and low terms above its subnormals.
 // W' = T' W: entries (t + 256 k) / 64, t % 64 for this thread. ts [B][B + 1], ws [B][68].
 constexpr int UPDATE_OWN = 8;
@@ -664,9 +826,9 @@ QRS_DEV void apply_t(float (&z)[UPDATE_OWN], const float *ts, const float *ws) {
 }
 
 QRS_KERNEL(update, 256, 2)
-(float *h_all, i64 ldh, i64 stride_h, const u8 *v_all, const float *t_all, const int *exponents, const int *dense, int *flags, int first,
+(float *h_all, i64 ldh, i64 stride_h, const u8 *v_all, const float *t_all, const int *exponents, const int *concentrated, int *flags, int first,
  int tiles) {
-    constexpr int B = 32, M = 1024, N = 1024, TERMS = 0;
+    constexpr int B = 32, M = 2048, N = 2048, TERMS = 0;
     u8 *smem = dynamic_smem();
     const int t = threadIdx.x, rows = M - first;
     const int c_first = first + B + (blockIdx.x % tiles) * 64;
@@ -776,7 +938,7 @@ QRS_KERNEL(update, 256, 2)
         }
         block_sync();
     }
-#line 268 "blocks/blocked_update.cuh"
+#line 265 "blocks/blocked_update.cuh"
 }
 QRS_ENTRY(update)
 
