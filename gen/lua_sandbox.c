@@ -21,10 +21,12 @@ static void *allocate(void *user, void *old, size_t old_size, size_t size) {
         return NULL;
     }
     /* Outside of a protected call a refusal would end the process. */
-    if (size > old_size && lua->calls && lua->used + (size - old_size) > lua->limit) return NULL;
+    bool spent =
+        lua->instructions_left <= 0 || (size > old_size && lua->used + (size - old_size) > lua->limit);
+    if (size > old_size && lua->calls && spent) return NULL;
     void *p = realloc(old, size);
     if (p) lua->used += size - old_size;
-    /* One instruction can ask for a lot (string.rep): it pays by size. */
+    /* One instruction can ask for a lot (string.rep): it pays by size, at once, since the hook comes late. */
     if (size > old_size) lua->instructions_left -= (long)((size - old_size) / BYTES_AN_INSTRUCTION);
     return p;
 }
@@ -306,7 +308,12 @@ void qg_lua_close(qg_lua *lua) {
 static qg_status lua_failed(qg_lua *lua, int code, const char *what, qg_error *err) {
     const char *message = lua_tostring(lua->L, -1);
     qg_status s;
-    if (code == LUA_ERRMEM || lua->out_of_memory)
+    bool memory = code == LUA_ERRMEM || lua->out_of_memory;
+    if (memory && lua->instructions_left <= 0)
+        s = qg_failf(err, QG_BAD_INPUT, what, "less work, and less memory taken by it",
+                     "more than %d million instructions: an endless loop?",
+                     (int)(INSTRUCTION_LIMIT / 1000000));
+    else if (memory)
         s = qg_failf(err, QG_BAD_INPUT, what, "less memory", "the template takes more than %zu MiB",
                      MEMORY_LIMIT >> 20);
     else
@@ -320,29 +327,6 @@ qg_status qg_lua_call(qg_lua *lua, int args, int results, const char *what, qg_e
     int code = lua_pcall(lua->L, args, results, 0);
     lua->calls--;
     return code ? lua_failed(lua, code, what, err) : QG_OK;
-}
-
-typedef struct guarded {
-    qg_status (*body)(void *user);
-    void *user;
-    qg_status status;
-} guarded;
-
-static int run_guarded(lua_State *L) {
-    guarded *p = lua_touserdata(L, 1);
-    lua_settop(L, 0);
-    p->status = p->body(p->user);
-    return 0;
-}
-
-qg_status qg_lua_protect(qg_lua *lua, qg_status (*body)(void *user), void *user, const char *what,
-                         qg_error *err) {
-    guarded p = {body, user, QG_INTERNAL};
-    /* Neither of these two can fail: no allocation for a light function and a light pointer. */
-    lua_pushcfunction(lua->L, run_guarded);
-    lua_pushlightuserdata(lua->L, &p);
-    int code = lua_pcall(lua->L, 1, 0, 0);
-    return code ? lua_failed(lua, code, what, err) : p.status;
 }
 
 qg_status qg_lua_load(qg_lua *lua, const char *text, size_t size, const char *name, int env, qg_error *err) {

@@ -25,11 +25,6 @@ void qg_lua_close(qg_lua *lua);
  * message ("file:line: ...") as its why; running out of memory or instructions says so. */
 qg_status qg_lua_call(qg_lua *lua, int args, int results, const char *what, qg_error *err);
 
-/* Runs body, which may use Lua's C API freely, on an empty stack: should the API raise an error (memory),
- * that becomes a status instead of the end of the process. Returns body's status. */
-qg_status qg_lua_protect(qg_lua *lua, qg_status (*body)(void *user), void *user, const char *what,
-                         qg_error *err);
-
 /* Compiles text (never bytecode) named `name` ("families/blocked.lua") and pushes the function. `env`: index
  * of the table to use as its globals, or 0 for the sandbox's. */
 qg_status qg_lua_load(qg_lua *lua, const char *text, size_t size, const char *name, int env, qg_error *err);

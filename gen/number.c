@@ -1,5 +1,6 @@
 #include "gen/number.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,10 @@
 char *qg_number_text(double v, char out[QG_NUMBER_TEXT]) {
     qg_c_locale locale;
     qg_c_locale_enter(&locale);
-    for (int digits = 1; digits <= 17; digits++) {
+    /* Whole numbers in full: 10.0 rather than 1e+01. */
+    bool whole = v > -1e15 && v < 1e15 && v == (double)(int64_t)v;
+    if (whole) snprintf(out, QG_NUMBER_TEXT, "%.1f", v);
+    for (int digits = 1; digits <= 17 && !whole; digits++) {
         snprintf(out, QG_NUMBER_TEXT, "%.*g", digits, v);
         if (strtod(out, NULL) == v) break;
     }

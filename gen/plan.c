@@ -212,10 +212,12 @@ static qg_status check_resources(making *k) {
 
 /* Loads the family into FAMILY with SHAPE, DEVICE and PARAMS above it, and asks whether it is legal. */
 static qg_status try_family(making *k, const qg_file *file, const json_t *params) {
-    lua_State *L = k->lua.L;
-    lua_settop(L, 0);
-    qg_status s = qg_family_load(&k->lua, k->lib, file, &k->family, k->err);
+    /* A state of its own: what one family defines or uses up must not touch the next. */
+    qg_lua_close(&k->lua);
+    qg_status s = qg_lua_open(&k->lua, k->err);
+    if (!s) s = qg_family_load(&k->lua, k->lib, file, &k->family, k->err);
     if (s) return s;
+    lua_State *L = k->lua.L;
     push_shape(L, k->shape);
     push_device(L, k->dev);
     if ((s = check_operation(k)) || (s = choose_params(k, params))) return s;
@@ -454,8 +456,7 @@ qg_status qg_plan_make(const qg_library *lib, const qg_shape *shape, const qg_de
     plan->device = *dev;
     qg_c_locale locale;
     qg_c_locale_enter(&locale);
-    s = qg_lua_open(&k.lua, k.err);
-    if (!s) s = choose(&k, request, &plan->grade);
+    s = choose(&k, request, &plan->grade);
     if (!s) s = fill(&k, plan);
     qg_lua_close(&k.lua);
     qg_c_locale_leave(&locale);

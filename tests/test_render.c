@@ -77,8 +77,8 @@ static void integers_are_decimal(void **state) {
 
 static void floats_have_the_shortest_digits_that_read_back_and_a_suffix(void **state) {
     (void)state;
-    line_is("${0.1} ${1/3} ${32.0} ${1e-30} ${-0.0} ${2^-149} ${1e300}",
-            "0.1f 0.3333333333333333f 32.0f 1e-30f -0.0f 1.401298464324817e-45f 1e+300f");
+    line_is("${0.1} ${1/3} ${32.0} ${10.0} ${-1e6} ${1e-30} ${-0.0} ${2^-149} ${1e300}",
+            "0.1f 0.3333333333333333f 32.0f 10.0f -1000000.0f 1e-30f -0.0f 1.401298464324817e-45f 1e+300f");
 }
 
 static void strings_and_booleans_are_verbatim(void **state) {
