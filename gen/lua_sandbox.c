@@ -8,7 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOOK_STEP = 10000, BYTES_AN_INSTRUCTION = 16, PATTERN_REPEATS = 4, PATTERN_SUBJECT = 1 << 16 };
+enum {
+    HOOK_STEP = 10000,
+    BYTES_AN_INSTRUCTION = 16,
+    PATTERN_REPEATS = 4,
+    PATTERN_SUBJECT = 1 << 16,
+    MESSAGE_SIZE = 4096
+};
 static const size_t MEMORY_LIMIT = (size_t)192 << 20;
 static const long INSTRUCTION_LIMIT = 100 * 1000 * 1000;
 
@@ -20,14 +26,15 @@ static void *allocate(void *user, void *old, size_t old_size, size_t size) {
         lua->used -= old_size;
         return NULL;
     }
+    size_t more = size > old_size ? size - old_size : 0;
+    /* Who has no instructions left gets memory for the message that says so, no more. */
+    bool refused = lua->used + more > lua->limit || (lua->instructions_left <= 0 && more > MESSAGE_SIZE);
     /* Outside of a protected call a refusal would end the process. */
-    bool spent =
-        lua->instructions_left <= 0 || (size > old_size && lua->used + (size - old_size) > lua->limit);
-    if (size > old_size && lua->calls && spent) return NULL;
+    if (more && lua->calls && refused) return NULL;
     void *p = realloc(old, size);
     if (p) lua->used += size - old_size;
     /* One instruction can ask for a lot (string.rep): it pays by size, at once, since the hook comes late. */
-    if (size > old_size) lua->instructions_left -= (long)((size - old_size) / BYTES_AN_INSTRUCTION);
+    lua->instructions_left -= (long)(more / BYTES_AN_INSTRUCTION);
     return p;
 }
 
