@@ -1,6 +1,11 @@
 // Left-looking updates of a 64-column block by warpgroup products: C^T in the accumulators of two warpgroups.
 //
 // Parameters: M, N, K; NT = row tiles of 64; J = tiles a warpgroup; IN, OUT layouts.
+// Code is short on purpose: a panel walks all of it once, and what an SM's instruction cache (128 KB) does not keep is fetched again
+// for every panel, which costs more than executing it. Whatever can be a rolled loop over shared memory is one.
+// Block in shared memory: fp32, where the planes of V go later, tile of 64 rows by tile of 64 rows; each tile's columns 0..31 fill the 8 KB that
+// its high plane will take, the others the low plane's. A column's 64 rows adjoin but for a swizzle (wide_swizzle), which lets a warp
+// touch 8 columns x 4 rows, 4 rows at a time, or whole columns without bank conflicts.
 // Fragment: warpgroup wg holds row tiles 2 j + wg; c[j][4 i + e] is row (2 j + wg) 64 + 8 i + 2 q + (e & 1), column 16 w + g + 8 (e >> 1) of the block,
 // with w the warp in the warpgroup, g = lane / 4, q = lane % 4. Entries past the matrix are zero.
 // V of a finished panel: fp16 tiles of 64 rows x 128 bytes, 128-byte swizzle, from the panel's first row on, scaled by 2^LIFT; one such tile
@@ -60,109 +65,180 @@ QRS_DEV void wide_product(float (&d)[32], const u32 (&a)[4], const u32 (&al)[4],
     wgmma_f16_rs<64, TRANS>(d, a[0], a[1], a[2], a[3], b, true);
 }
 
-// Calls f(address, j, i, inside) for every c[j][i] of block `first` of a matrix in global memory. Addresses advance by
-// additions: products of the pitch with every row number would be most of the kernel's code.
-% for _, layout in ipairs(IN == OUT and { IN } or { IN, OUT }) do
-template <class P, class F> QRS_DEV void wide_walk${layout == IN and "" or "_out"}(P *a, i64 ld, int first, F f)
+// A column of the block in shared memory; entry i counts from tile 0 of it.
+struct wide_line {
+    float *at;
+    int swizzle;
+};
+QRS_DEV int wide_swizzle(int col) { return (col & 3) << 3 | (col & 4); } // flips bits 2..4 of the row
+QRS_DEV wide_line wide_column_line(u8 *v, int col)
 {
-    const int wg = wide_group(), row = wg * 64 + wide_row(0), col = first + wide_column(0);
-% if layout == "col" then
-    P *at = a + (i64)col * ld + row;
-    const i64 across = 8 * ld, next = 1, eight = 8;
-% else
-    P *at = a + (i64)row * ld + col;
-    const i64 across = 8, next = ld, eight = 8 * ld;
-% end
-    #pragma unroll
-    for (int j = 0; j < ${J}; j++) {
-        #pragma unroll
-        for (int i = 0; i < 8; i++) {
-            #pragma unroll
-            for (int e = 0; e < 2; e++)
-                #pragma unroll
-                for (int h = 0; h < 2; h++) {
-                    const bool in = ${(M % 128 == 0 and 'true' or 'row + ' .. 'j * 128 + 8 * i + e < ' .. M)} && ${N % 64 == 0 and 'true' or 'col + 8 * h < ' .. N};
-                    f(at + e * next + h * across, j, 4 * i + 2 * h + e, in);
-                }
-            at += eight;
-        }
-        at += 8 * eight; // the other warpgroup's tile
-    }
+    return {(float *)(v + (col >> 5) * ${NT * 8192}) + (col & 31) * 64, wide_swizzle(col)};
 }
-% end
+QRS_DEV float &wide_entry(wide_line l, int i) { return l.at[(i >> 6) * 2048 + ((i & 63) ^ l.swizzle)]; }
+QRS_DEV f32x4 &wide_four(wide_line l, int i) { return *(f32x4 *)&wide_entry(l, i); } // rows i .. i + 3, i a multiple of 4
 
-// Block `first` of A, scaled as in fused_load.cuh (every column's largest finite magnitude to [1, 2) 2^LIFT). Returns bits: 1 when it is not all
-// zero, 2 when a column's weight is concentrated on few rows, where one fp16 product is not enough: its 1-norm is below 0.6 sqrt(m) times its
-// 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds that fail). stats: shared, [3][2][64].
-QRS_DEV int wide_load(wide_tile &c, const float *a, i64 lda, int first, float *stats, int *bad, int *exponent)
+// Rolled loops over the block: a warp takes eight columns, a thread every fourth four rows of one.
+QRS_DEV int wide_mine() { return (int)warp() * 8 + ((int)lane() & 7); }
+QRS_DEV int wide_start() { return ((int)lane() >> 3) * 4; }
+QRS_DEV float wide_total(float x) // over a column's threads
+{
+    x += shfl_xor(x, 8);
+    return x + shfl_xor(x, 16);
+}
+QRS_DEV u32 wide_most(u32 x)
+{
+    u32 y = shfl_xor(x, 8);
+    x = x > y ? x : y;
+    y = shfl_xor(x, 16);
+    return x > y ? x : y;
+}
+// Magnitudes compare as integers, and NaN and infinity come out on top.
+QRS_DEV u32 wide_largest(u32 most, f32x4 x)
+{
+    const float e[4] = {x.x, x.y, x.z, x.w};
+    #pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const u32 bits = as_u32(e[i]) & 0x7fffffffu;
+        most = most > bits ? most : bits;
+    }
+    return most;
+}
+
+// A thread's places in a tile's fragment: entry i of it (a pair of rows) is at at[i & 3] + (i >> 2) * 32 + half * 512.
+struct wide_places {
+    float *at[4];
+};
+QRS_DEV wide_places wide_fragment(u8 *v)
+{
+    const wide_line l = wide_column_line(v, wide_column(0));
+    wide_places p;
+    #pragma unroll
+    for (int i = 0; i < 4; i++)
+        p.at[i] = l.at + (wide_row(i) ^ l.swizzle);
+    return p;
+}
+QRS_DEV void wide_get(float (&d)[32], wide_places p, int by)
+{
+    #pragma unroll
+    for (int i = 0; i < 8; i++)
+        #pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const f32x2 x = *(const f32x2 *)(p.at[i & 3] + by + (i >> 2) * 32 + h * 512);
+            d[4 * i + 2 * h] = x.x;
+            d[4 * i + 2 * h + 1] = x.y;
+        }
+}
+QRS_DEV void wide_put(const float (&d)[32], wide_places p, int by)
+{
+    #pragma unroll
+    for (int i = 0; i < 8; i++)
+        #pragma unroll
+        for (int h = 0; h < 2; h++)
+            *(f32x2 *)(p.at[i & 3] + by + (i >> 2) * 32 + h * 512) = {d[4 * i + 2 * h], d[4 * i + 2 * h + 1]};
+}
+
+// Shared memory to accumulators, and back with tile `turn` first and those before it last.
+QRS_DEV void wide_fill(wide_tile &c, u8 *v)
 {
     const int wg = wide_group();
-    wide_walk(a, lda, first, [&](const float *at, int j, int i, bool in) { c[j][i] = in ? *at : 0.0f; });
-    float most[2] = {0.0f, 0.0f}, sum[2] = {0.0f, 0.0f}, square[2] = {0.0f, 0.0f};
-    bool odd = false;
+    const wide_places p = wide_fragment(v);
     #pragma unroll
     for (int j = 0; j < ${J}; j++)
-        #pragma unroll
-        for (int i = 0; i < 32; i++) {
-            const float v = fabsf(c[j][i]);
-            const bool finite = v <= 0x1.fffffep127f;
-            odd = odd || !finite;
-            most[i >> 1 & 1] = fmaxf(most[i >> 1 & 1], finite ? v : 0.0f);
-        }
+        wide_get(c[j], p, (2 * j + wg) * 2048); // beyond the last tile: whatever lies there, as nobody uses it
+}
+QRS_DEV int wide_turned(int tile, int turn) { return tile - turn + (tile < turn ? ${NT} : 0); }
+QRS_DEV void wide_drain(const wide_tile &c, u8 *v, int turn)
+{
+    const int wg = wide_group();
+    const wide_places p = wide_fragment(v);
     #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        most[h] = fmaxf(most[h], shfl_xor(most[h], 1));
-        most[h] = fmaxf(most[h], shfl_xor(most[h], 2));
-        if ((lane() & 3) == 0)
-            stats[wg * 64 + wide_column(h)] = most[h];
-    }
-    if (odd)
-        *bad = 1;
-    block_sync();
-    #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const float mine = fmaxf(stats[wide_column(h)], stats[64 + wide_column(h)]);
-        const int ex = mine > 0.0f ? pow2_exponent(mine) : 0;
-        if (wg == 0 && (lane() & 3) == 0)
-            exponent[wide_column(h)] = ex;
-        const power_of_two f = make_power_of_two(QRS_LIFT - ex);
-        #pragma unroll
-        for (int j = 0; j < ${J}; j++)
+    for (int j = 0; j < ${J}; j++)
+        if (${NT % 2 == 0 and "true" or "2 * j + wg < " .. NT})
+            wide_put(c[j], p, wide_turned(2 * j + wg, turn) * 2048);
+}
+
+% local function place(layout, ld) return layout == "col" and "col * " .. ld .. " + row" or "row * " .. ld .. " + col" end
+% local inside = (M % 64 == 0 and "" or " && row + e < " .. M) .. (N % 64 == 0 and "" or " && col < " .. N)
+// Block `first` of A to shared memory, scaled as in fused_load.cuh (every column's largest magnitude to [1, 2) 2^LIFT; not finite: not scaled).
+// Returns bits, the same in a warp: 1 when its columns are not all zero, 2 when one's weight is concentrated on few rows, where one fp16
+// product is not enough: its 1-norm is below 0.6 sqrt(m) times its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds
+// that fail).
+QRS_DEV int wide_load(u8 *v, const float *a, i64 lda, int first, int *bad, int *exponent)
+{
+    const int col = first + wide_mine();
+    const wide_line line = wide_column_line(v, wide_mine());
+    const i64 next = ${IN == "col" and "1" or "lda"};
+    u32 most = 0;
+    {
+        int row = wide_start();
+        const float *at = a + (${place(IN, "lda")});
+        #pragma unroll 4
+        for (; row < ${NT * 64}; row += 16) {
+            float x[4];
             #pragma unroll
-            for (int i = 0; i < 8; i++)
-                #pragma unroll
-                for (int e = 0; e < 2; e++) {
-                    float &x = c[j][4 * i + 2 * h + e];
-                    x = times(f, x);
-                    sum[h] += fabsf(x);
-                    square[h] = fmaf(x, x, square[h]);
-                }
-    }
-    const bool some = warp_any(stats[lane()] > 0.0f || stats[32 + lane()] > 0.0f || stats[64 + lane()] > 0.0f || stats[96 + lane()] > 0.0f) || *bad;
-% if SELECT then
-    #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        sum[h] += shfl_xor(sum[h], 1);
-        sum[h] += shfl_xor(sum[h], 2);
-        square[h] += shfl_xor(square[h], 1);
-        square[h] += shfl_xor(square[h], 2);
-        if ((lane() & 3) == 0) {
-            stats[128 + wg * 64 + wide_column(h)] = sum[h];
-            stats[256 + wg * 64 + wide_column(h)] = square[h];
+            for (int e = 0; e < 4; e++)
+                x[e] = true${inside} ? at[e * next] : 0.0f;
+            const f32x4 four = {x[0], x[1], x[2], x[3]};
+            wide_four(line, row) = four;
+            most = wide_largest(most, four);
+            at += 16 * next;
         }
     }
-    block_sync();
-    bool few = false;
-    #pragma unroll
-    for (int t = 0; t < 2; t++) {
-        const int col = lane() + 32 * t;
-        const float one = stats[128 + col] + stats[192 + col], two = stats[256 + col] + stats[320 + col];
-        few = few || one * one < ${0.36 * M} * two;
+    most = wide_most(most);
+    const bool finite = most < 0x7f800000u;
+    const int ex = finite && most > 0 ? pow2_exponent(as_f32(most)) : 0;
+    if (wide_start() == 0) {
+        exponent[wide_mine()] = ex;
+        if (!finite)
+            *bad = 1;
     }
-    return (some ? 1 : 0) | (warp_any(few) ? 2 : 0);
-% else
-    return some ? 1 : 0;
+    const power_of_two f = make_power_of_two(QRS_LIFT - ex);
+    float sum = 0.0f, square = 0.0f;
+    #pragma unroll 2
+    for (int row = wide_start(); row < ${NT * 64}; row += 16) {
+        f32x4 &x = wide_four(line, row);
+        const f32x4 y = {times(f, x.x), times(f, x.y), times(f, x.z), times(f, x.w)};
+        x = y;
+% if SELECT then
+        sum += (fabsf(y.x) + fabsf(y.y)) + (fabsf(y.z) + fabsf(y.w));
+        square = fmaf(y.x, y.x, fmaf(y.y, y.y, fmaf(y.z, y.z, fmaf(y.w, y.w, square))));
 % end
+    }
+% if SELECT then
+    sum = wide_total(sum);
+    square = wide_total(square);
+% end
+    return (warp_any(most > 0) ? 1 : 0) | (warp_any(sum * sum < ${0.36 * M} * square) ? 2 : 0);
+}
+
+// The block from shared memory to H: R, scaled back, and with `panel` V below the diagonal. Tile `turn` comes first in
+// shared memory. The diagonal tile then becomes V's, with its ones and zeros.
+QRS_DEV void wide_write(u8 *v, float *h, i64 ldh, int first, int turn, bool panel, const int *exponent)
+{
+    const int col = first + wide_mine(), edge = panel ? col : ${NT * 64};
+    const wide_line line = wide_column_line(v, wide_mine());
+    const i64 next = ${OUT == "col" and "1" or "ldh"};
+    const power_of_two f = make_power_of_two(exponent[wide_mine()] - QRS_LIFT);
+    int row = wide_start();
+    float *at = h + (${place(OUT, "ldh")});
+    #pragma unroll 2
+    for (; row < ${NT * 64}; row += 16) {
+        f32x4 &from = wide_four(line, row + (row < 64 * turn ? ${NT * 64} : 0) - 64 * turn);
+        const float x[4] = {from.x, from.y, from.z, from.w};
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            if (true${inside})
+                at[e * next] = row + e > edge ? x[e] : times(f, x[e]);
+        if (panel && row >> 6 == turn) {
+            float y[4];
+            #pragma unroll
+            for (int e = 0; e < 4; e++)
+                y[e] = row + e > edge ? x[e] : row + e == edge ? 1.0f : 0.0f;
+            from = {y[0], y[1], y[2], y[3]};
+        }
+        at += 16 * next;
+    }
 }
 
 // First half of an update by panel p, whose V (and low plane) starts at v (vl): this warpgroup's share of W^T to its half of x

@@ -61,20 +61,6 @@ template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end,
     }
 }
 
-// Tiles before `tiles` are final: to H, with their scale.
-QRS_DEV void wide_spill(const wide_tile &c, float *h, i64 ldh, int first, int tiles, const int *exponent)
-{
-    const int wg = wide_group();
-    power_of_two f[2];
-    #pragma unroll
-    for (int half = 0; half < 2; half++)
-        f[half] = make_power_of_two(exponent[wide_column(half)] - QRS_LIFT);
-    wide_walk${IN == OUT and "" or "_out"}(h, ldh, first, [&](float *at, int j, int i, bool in) {
-        if (in && 2 * j + wg < tiles)
-            *at = times(f[i >> 1 & 1], c[j][i]);
-    });
-}
-
 // Asks L2 for block `first` of A, a 128-byte line a request: it arrives while the chain of a panel keeps memory idle.
 QRS_DEV void wide_prefetch(const float *a, i64 lda, int first)
 {
@@ -97,9 +83,9 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 {
     u8 *smem = dynamic_smem();
     wide_shared *shared = (wide_shared *)(smem + ${O_X});
-    float *stau = (float *)(smem + ${O_TAU}), *stats = (float *)(smem + ${O_MAX});
-    int *exponent = (int *)(smem + ${O_EXP}), *bad = (int *)(smem + ${O_FLAG});
-    u8 *v = smem + ${O_V}, *vl = v + ${NT * 8192}, *t = smem + ${O_T}, *tl = t + 8192;
+    float *stau = (float *)(smem + ${O_TAU});
+    int *exponent = (int *)(smem + ${O_EXP}), *bad = (int *)(smem + ${O_FLAG}), *seen = (int *)(smem + ${O_SEEN});
+    u8 *v = smem + ${O_V}, *t = smem + ${O_T};
     const int tid = (int)threadIdx.x;
     if (tid == 0) {
         mbar_init(to_saddr(smem + ${O_BAR}), 1);
@@ -115,19 +101,26 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         if (tid == 0)
             *bad = 0;
         block_sync();
+        bool rows = false; // the Gram recursion did not do for this panel: once more, by rows
         #pragma unroll 1
-        for (int k = 0; k < ${NP}; k++) {
-            wide_tile c;
-            const int first = 64 * k, done = k < ${KP} ? k : ${KP};
-            // From here on every branch around products hangs on values that went through a shuffle: the compiler must see
-            // that they are uniform, or it serialises the products.
-            const int found = shfl(wide_load(c, a + b * stride_a, lda, first, stats, bad, exponent), 0);
+        for (int k = 0; k < ${NP};) {
+            const int first = 64 * k, done = k < ${KP} ? k : ${KP}, turn = k < ${KP} ? k : 0;
+            if (tid == 0)
+                bulk_wait_read<0>(); // the last V and T are out of shared memory
+            block_sync();
+            seen[warp()] = wide_load(v, a + b * stride_a, lda, first, bad, exponent);
+            fence_async_shared();
+            block_sync();
             {
                 const bool same = k + 1 < ${NP};
                 const i64 next = same ? b : b + gridDim.x;
-                if (next < batch)
+                if (next < batch && !rows)
                     wide_prefetch(a + next * stride_a, lda, same ? first + 64 : 0);
             }
+            // From here on every branch around products hangs on values that went through a shuffle: the compiler must see
+            // that they are uniform, or it serialises the products.
+            const int mine = seen[lane() & 7];
+            const int found = shfl((warp_any(mine & 1) ? 1 : 0) | (warp_any(mine & 2) ? 2 : 0), 0);
             const bool filled = found & 1;
 % if SELECT then
             if ((found & 2) && k < split) {
@@ -136,8 +129,11 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
 % end
             if (filled) {
+                wide_tile c;
+                wide_fill(c, v);
                 if (tid == 0)
-                    bulk_wait<0>(); // the last V and T are out of shared memory, and in scratch
+                    bulk_wait<0>(); // ... and in scratch
+                block_sync();
 % if PRODUCTS == 1 then
                 wide_update<false>(c, 0, done < split ? done : split, zero, stage);
 % end
@@ -149,31 +145,40 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 % elseif PRODUCTS == 3 then
                 wide_update<true>(c, 0, done, zero, stage);
 % end
+                block_sync();
+                wide_drain(c, v, turn);
+                block_sync();
             }
-            block_sync();
-            wide_spill(c, h + b * stride_h, ldh, first, filled ? done : ${NT}, exponent);
-            if (k >= ${KP})
-                ${KP < NP and "wide_spill(c, h + b * stride_h, ldh, first, " .. NT .. ", exponent);" or ";"}
-            else if (!filled) {
-                zero |= 1u << k;
-                if (tid < 64)
-                    stau[tid] = 0.0f;
+            float *hb = h + b * stride_h;
+            if (!filled || k >= ${KP}) {
+                wide_write(v, hb, ldh, first, filled ? turn : 0, false, exponent);
+                if (k < ${KP}) {
+                    zero |= 1u << k;
+                    if (tid < 64)
+                        stau[tid] = 0.0f;
+                }
             } else {
-                if (!wide_panel(c, k, h + b * stride_h, ldh, exponent, v, vl, t, tl, k < ${USED}, split <= k, shared, stau))
+                const bool later = k < ${USED}, low = split <= k;
+                if (!wide_panel(k, hb, ldh, exponent, v, t, later, low, rows, shared, seen, stau)) {
+                    rows = true;
                     flags |= 2;
-                if (k < ${USED} && tid == 0) {
+                    continue;
+                }
+                rows = false;
+                if (later && tid == 0) {
                     const u32 bytes = (${NT} - k) * 8192;
                     bulk_store(v_scratch + wide_v_place() + wide_trapezoid(k), to_saddr(v), bytes);
                     bulk_store(t_scratch + wide_t_place() + k * 16384, to_saddr(t), 16384);
 % if PLANES == 2 then
-                    if (split <= k)
-                        bulk_store(v_scratch + wide_v_place() + ${V_BYTES} + wide_trapezoid(k), to_saddr(vl), bytes);
+                    if (low)
+                        bulk_store(v_scratch + wide_v_place() + ${V_BYTES} + wide_trapezoid(k), to_saddr(v) + ${NT * 8192}, bytes);
 % end
                     bulk_commit();
                 }
             }
             if (k < ${KP} && tid < 64 && first + tid < ${K})
                 tau[b * stride_tau + first + tid] = stau[tid];
+            k++;
         }
         if (info && tid == 0)
             info[b] = *bad | flags;

@@ -1,20 +1,7 @@
-// A panel of 64 columns in the fragment layout of fused_wide.cuh: Gram recursion on the top block, everything tall by warpgroup products,
+// A panel of 64 columns in shared memory (the layout of fused_wide.cuh): Gram recursion on the top block, everything tall by warpgroup products,
 // and a plain column-by-column way to fall back to.
 //
-// Parameters: M, N, K, NT, J, OUT, LIMIT.
-// Shared memory of a panel, in the region that updates use for exchange:
-struct wide_shared {
-    float exchange[4096];      // one warpgroup's share of a 64 x 64 sum; then T in fp32
-    float rv[64 * 68];         // top block; then R on and above the diagonal, V below
-    float gram[64 * 68];       // G; then M; then V'V
-    int shift[64];             // P2's columns times 2^-shift have their largest magnitude in [32, 64)
-    float most[2][64], square[2][64], whole[64];
-    int verdict;
-    union {
-        gram_buffers recursion;
-        float product[32 * 33];
-    };
-};
+// Parameters: M, N, K, NT, LIMIT.
 
 // Exponent that brings `most` to [32, 64), bounded so that its powers of two are normal.
 QRS_DEV int wide_shift(float most)
@@ -24,40 +11,15 @@ QRS_DEV int wide_shift(float most)
 }
 QRS_DEV float wide_power(int e) { return as_f32((u32)(127 + e) << 23); }
 
-// Column `col` of a panel held in fp32 where the planes were: of each tile of 64 rows, columns 0..31 fill the high plane's 8 KB and the others
-// the low plane's; row i of the column is at [(i >> 6) * 2048 + (i & 63)].
-QRS_DEV float *wide_line(u8 *v, u8 *vl, int col) { return (float *)(col < 32 ? v : vl) + (col & 31) * 64; }
-QRS_DEV float &wide_entry(float *line, int i) { return line[(i >> 6) * 2048 + (i & 63)]; }
-
-// Brings the panel there from what wide_store left: fp32 level against each column's largest magnitude. Synchronises.
-QRS_DEV void wide_restore(u8 *v, u8 *vl, const float *top, const int *shift, int tiles)
-{
-    const int col = threadIdx.x & 63, part = (threadIdx.x >> 6) * 16;
-    #pragma unroll 1
-    for (int tile = 0; tile < tiles; tile++) {
-        float x[16];
-        #pragma unroll
-        for (int i = 0; i < 16; i++) {
-            const int at = tile * 8192 + wide_chunk(part + i, col >> 3) + (col & 7) * 2;
-            x[i] = tile == 0 ? top[(part + i) * 64 + col] : wide_power(shift[col]) * (f16_value(*(u16 *)(v + at)) + f16_value(*(u16 *)(vl + at)));
-        }
-        block_sync();
-        #pragma unroll
-        for (int i = 0; i < 16; i++)
-            wide_line(v, vl, col)[tile * 2048 + part + i] = x[i];
-        block_sync();
-    }
-}
-
-// The panel one column after another in that place: a warp takes every eighth column, a barrier a column, nothing clever and little
+// The panel one column after another where it lies in shared memory: a warp takes every eighth column, a barrier a column, nothing clever and little
 // code. rows: how many there are. V below the diagonal and R on and above it afterwards. steps: columns that have a reflector.
 // tau: shared, 64. Synchronises.
-QRS_DEV void wide_rows(u8 *v, u8 *vl, int rows, int steps, float *tau)
+QRS_DEV void wide_rows(u8 *v, int rows, int steps, float *tau)
 {
     const int w = warp(), l = lane();
     #pragma unroll 1
     for (int step = 0; step < steps; step++) {
-        float *x = wide_line(v, vl, step);
+        const wide_line x = wide_column_line(v, step);
         float squares = 0.0f, most = 0.0f;
         #pragma unroll 1
         for (int i = step + 1 + l; i < rows; i += 32) {
@@ -88,7 +50,8 @@ QRS_DEV void wide_rows(u8 *v, u8 *vl, int rows, int steps, float *tau)
         const reflector r = zero ? no_reflector(raw) : make_reflector(times(shrink, raw), squares);
         #pragma unroll 1
         for (int col = step + 1 + ((w - step - 1) & 7); col < 64; col += 8) {
-            float *y = wide_line(v, vl, col), dot = 0.0f;
+            const wide_line y = wide_column_line(v, col);
+            float dot = 0.0f;
             #pragma unroll 2
             for (int i = step + 1 + l; i < rows; i += 32)
                 dot = fmaf(times(shrink, wide_entry(x, i)), wide_entry(y, i), dot);
@@ -117,11 +80,79 @@ QRS_DEV void wide_rows(u8 *v, u8 *vl, int rows, int steps, float *tau)
     block_sync();
 }
 
-// Adds the warpgroups' shares of a symmetric 64 x 64 sum, times f, into out (row stride 68). Synchronises before and after.
-QRS_DEV void wide_sum(const float (&d)[32], float f, float *exchange, float *out)
+// Tile 0 to s->rv, and back. Every warp its own columns.
+QRS_DEV void wide_top(u8 *v, float *rv, bool back)
+{
+    const wide_line line = wide_column_line(v, wide_mine());
+    #pragma unroll 1
+    for (int i = wide_start(); i < 64; i += 16) {
+        float *at = rv + i * 68 + wide_mine();
+        f32x4 &x = wide_four(line, i);
+        if (back)
+            x = {at[0], at[68], at[136], at[204]};
+        else
+            at[0] = x.x, at[68] = x.y, at[136] = x.z, at[204] = x.w;
+    }
+}
+
+// s->shift from the rows below the top block. Every warp its own columns.
+QRS_DEV void wide_measure(u8 *v, int tiles, int *shift)
+{
+    const wide_line line = wide_column_line(v, wide_mine());
+    u32 most = 0;
+    #pragma unroll 2
+    for (int i = 64 + wide_start(); i < 64 * tiles; i += 16)
+        most = wide_largest(most, wide_four(line, i));
+    most = wide_most(most);
+    if (wide_start() == 0)
+        shift[wide_mine()] = wide_shift(as_f32(most));
+}
+
+// Tiles begin .. tiles-1 become fp16 pairs, times 2^-shift, in the planes, which fill the same space; X'X of them to s->gram. Without `low` there are
+// no low halves. Synchronises after.
+QRS_DEV void wide_pack(u8 *v, int begin, int tiles, bool low, wide_shared *s)
 {
     const int wg = wide_group();
-    f32x4 *x = (f32x4 *)exchange + (threadIdx.x & 127);
+    const wide_places p = wide_fragment(v);
+    const saddr sv = to_saddr(v), svl = sv + ${NT * 8192};
+    const float f0 = wide_power(-s->shift[wide_column(0)]), f1 = wide_power(-s->shift[wide_column(1)]);
+    const u32 mask = low ? ~0u : 0u;
+    float d[32];
+    #pragma unroll
+    for (int i = 0; i < 32; i++)
+        d[i] = 0.0f;
+    #pragma unroll 1
+    for (int tile = begin + ((begin + wg) & 1); tile < tiles; tile += 2) {
+        const saddr at = sv + tile * 8192, atl = svl + tile * 8192;
+        u32 a[4][4], al[4][4];
+        {
+            float x[32];
+            wide_get(x, p, tile * 2048);
+            #pragma unroll
+            for (int step = 0; step < 4; step++)
+                wide_operand(x, step, f0, f1, a[step], al[step]);
+        }
+        bar_sync(2 + wg, 128); // this warpgroup alone knows the tile
+        #pragma unroll
+        for (int step = 0; step < 4; step++) {
+            #pragma unroll
+            for (int i = 0; i < 4; i++)
+                al[step][i] &= mask;
+            stmatrix_x4_trans(at + wide_place(step), a[step]);
+            stmatrix_x4_trans(atl + wide_place(step), al[step]);
+        }
+        fence_async_shared();
+        bar_sync(2 + wg, 128);
+        wgmma_hold(d);
+        wgmma_fence();
+        #pragma unroll
+        for (int step = 0; step < 4; step++)
+            wide_product<true, true>(d, a[step], al[step], wide_further(wide_desc(at), step * 2048), wide_further(wide_desc(atl), step * 2048));
+        wgmma_commit();
+        wgmma_wait<0>(d);
+    }
+    // The second warpgroup's share to shared memory, added by the first, scaled back by all.
+    f32x4 *x = (f32x4 *)s->half + (threadIdx.x & 127);
     if (wg == 1) {
         #pragma unroll
         for (int i = 0; i < 8; i++)
@@ -132,387 +163,203 @@ QRS_DEV void wide_sum(const float (&d)[32], float f, float *exchange, float *out
         #pragma unroll
         for (int i = 0; i < 8; i++) {
             const f32x4 o = x[i * 128];
-            float *at = out + wide_column(0) * 68 + wide_row(i);
-            *(f32x2 *)at = {f * (d[4 * i] + o.x), f * (d[4 * i + 1] + o.y)};
-            *(f32x2 *)(at + 8 * 68) = {f * (d[4 * i + 2] + o.z), f * (d[4 * i + 3] + o.w)};
+            float *to = s->gram + wide_column(0) * 68 + wide_row(i);
+            *(f32x2 *)to = {d[4 * i] + o.x, d[4 * i + 1] + o.y};
+            *(f32x2 *)(to + 8 * 68) = {d[4 * i + 2] + o.z, d[4 * i + 3] + o.w};
         }
     }
     block_sync();
+    const float f = wide_power(s->shift[threadIdx.x & 63]);
+    #pragma unroll 4
+    for (int i = threadIdx.x >> 6; i < 64; i += 4)
+        s->gram[i * 68 + (threadIdx.x & 63)] *= f * wide_power(s->shift[i]);
+    block_sync();
 }
 
-// T = (I + D striu(V'V))^-1 D as in fused_t.cuh, for 64 columns. gram: V'V; t: 64 x 64 floats. Synchronises before it returns.
-QRS_DEV void wide_build_t(const float *gram, const float *tau, float *t, float *y)
+// V2 = P2 M below the top block, in place of P2's planes. Synchronises before.
+QRS_DEV void wide_below(u8 *v, int tiles, wide_shared *s)
+{
+    const int wg = wide_group();
+    { // M's rows take P2's powers of two, its columns get their own
+        const int col = wide_mine();
+        u32 most = 0;
+        #pragma unroll 4
+        for (int i = (int)lane() >> 3; i < 64; i += 4) {
+            float &m = s->gram[i * 68 + col];
+            m *= wide_power(s->shift[i]);
+            const u32 bits = as_u32(m) & 0x7fffffffu;
+            most = most > bits ? most : bits;
+        }
+        const int shift = wide_shift(as_f32(wide_most(most)));
+        #pragma unroll 4
+        for (int i = (int)lane() >> 3; i < 64; i += 4)
+            s->gram[i * 68 + col] *= wide_power(-shift);
+        s->back[col] = wide_power(shift);
+    }
+    block_sync();
+    u32 a[4][4], al[4][4];
+    #pragma unroll
+    for (int step = 0; step < 4; step++)
+        #pragma unroll
+        for (int x = 0; x < 4; x++) {
+            const float *m = s->gram + (16 * step + 8 * (x >> 1) + ((int)lane() & 3) * 2) * 68 + wide_column(x & 1);
+            wide_split(m[0], m[68], a[step][x], al[step][x]);
+        }
+    const float f0 = s->back[wide_column(0)], f1 = s->back[wide_column(1)];
+    const wide_places p = wide_fragment(v);
+    const u64 b0 = wide_desc(to_saddr(v)), bl0 = wide_desc(to_saddr(v) + ${NT * 8192});
+    #pragma unroll 1
+    for (int tile = 1 + ((1 + wg) & 1); tile < tiles; tile += 2) {
+        const u64 b = wide_further(b0, tile * 8192), bl = wide_further(bl0, tile * 8192);
+        float d[32];
+        #pragma unroll
+        for (int i = 0; i < 32; i++)
+            d[i] = 0.0f;
+        wgmma_hold(d);
+        wgmma_fence();
+        #pragma unroll
+        for (int step = 0; step < 4; step++)
+            wide_product<true, false>(d, a[step], al[step], wide_further(b, step * 32), wide_further(bl, step * 32));
+        wgmma_commit();
+        wgmma_wait<0>(d);
+        bar_sync(2 + wg, 128); // the tile has been read
+        #pragma unroll
+        for (int i = 0; i < 32; i++)
+            d[i] *= i & 2 ? f1 : f0;
+        wide_put(d, p, tile * 2048);
+    }
+}
+
+// True, in a warp, when V of its columns and tau agree; tau becomes 2 / (v'v) of the v that is stored.
+QRS_DEV bool wide_agrees(u8 *v, int tiles, float *tau)
+{
+    const int col = wide_mine();
+    const wide_line line = wide_column_line(v, col);
+    f32x4 part = {0.0f, 0.0f, 0.0f, 0.0f}; // 16 short chains a column: tau is only as good as this sum
+    #pragma unroll 2
+    for (int i = wide_start(); i < 64 * tiles; i += 16) {
+        f32x4 x = wide_four(line, i);
+        x = {i > col ? x.x : 0.0f, i + 1 > col ? x.y : 0.0f, i + 2 > col ? x.z : 0.0f, i + 3 > col ? x.w : 0.0f};
+        part = {fmaf(x.x, x.x, part.x), fmaf(x.y, x.y, part.y), fmaf(x.z, x.z, part.z), fmaf(x.w, x.w, part.w)};
+    }
+    const float square = 1.0f + wide_total((part.x + part.y) + (part.z + part.w)), was = tau[col];
+    warp_sync(); // everybody has read it
+    if (wide_start() == 0)
+        tau[col] = was == 0.0f ? 0.0f : div_rn(2.0f, square);
+    return warp_all(was == 0.0f || fabsf(fmaf(0.5f * was, square, -1.0f)) <= ${LIMIT});
+}
+
+// T = (I + D striu(V'V))^-1 D as in fused_t.cuh, for 64 columns. gram: V'V, its upper right quarter overwritten; t: rows 68 apart; y: 32 x 33. Synchronises.
+QRS_DEV void wide_build_t(float *gram, const float *tau, float *t, float *y)
 {
     const int tid = threadIdx.x;
-    for (int e = tid; e < 4096; e += 256)
+    #pragma unroll 1
+    for (int e = tid; e < ${64 * 68}; e += 256)
         t[e] = 0.0f;
     block_sync();
     if (tid < 64) {
         const int o = tid & ~7, r = tid & 7;
+        const float *g = gram + o * 69;
         float x[8];
         #pragma unroll
         for (int j = 0; j < 8; j++) {
             float sum = 0.0f;
             #pragma unroll
             for (int i = 0; i < j; i++)
-                sum = fmaf(x[i], gram[(o + i) * 68 + o + j], sum);
+                sum = fmaf(x[i], g[i * 68 + j], sum);
             const float f = tau[o + j];
             x[j] = r == j ? f : r < j ? -f * sum : 0.0f;
-            t[tid * 64 + o + j] = x[j];
+            t[tid * 68 + o + j] = x[j];
         }
     }
     block_sync();
-    #pragma unroll
-    for (int size = 8; size < 64; size *= 2) {
-        const int all = 32 * size;
-        for (int e = tid; e < all; e += 256) {
-            const int o = e / (size * size) * 2 * size, r = e / size % size, j = e % size;
-            float sum = 0.0f;
-            #pragma unroll 8
-            for (int i = 0; i < size; i++)
-                sum = fmaf(gram[(o + r) * 68 + o + size + i], t[(o + size + i) * 64 + o + size + j], sum);
-            y[(o / 2 + r) * 33 + j] = sum;
-        }
-        block_sync();
-        for (int e = tid; e < all; e += 256) {
-            const int o = e / (size * size) * 2 * size, r = e / size % size, j = e % size;
-            float sum = 0.0f;
-            #pragma unroll 8
-            for (int i = 0; i < size; i++)
-                sum = fmaf(t[(o + r) * 64 + o + i], y[(o / 2 + i) * 33 + j], sum);
-            t[(o + r) * 64 + o + size + j] = -sum;
-        }
-        block_sync();
-    }
-}
-
-// Splits panel k off c: the top block to s->rv and to `top` (64 x 64), rows below as fp16 pairs to the planes. c may be forgotten after.
-QRS_DEV void wide_store(const wide_tile &c, int k, saddr v, saddr vl, wide_shared *s, float *top)
-{
-    const int wg = wide_group();
-    #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        float most = 0.0f;
-        #pragma unroll
-        for (int j = 0; j < ${J}; j++)
-            if (2 * j + wg > k) {
-                #pragma unroll
-                for (int i = 0; i < 8; i++)
-                    most = fmaxf(most, fmaxf(fabsf(c[j][4 * i + 2 * h]), fabsf(c[j][4 * i + 2 * h + 1])));
-            }
-        most = fmaxf(most, shfl_xor(most, 1));
-        most = fmaxf(most, shfl_xor(most, 2));
-        if ((lane() & 3) == 0)
-            s->most[wg][wide_column(h)] = most;
-    }
-    #pragma unroll
-    for (int j = 0; j < ${J}; j++)
-        if (2 * j + wg == k) {
-            #pragma unroll
-            for (int i = 0; i < 8; i++)
-                #pragma unroll
-                for (int e = 0; e < 4; e++) {
-                    const int row = wide_row(i) + (e & 1), col = wide_column(e >> 1);
-                    s->rv[row * 68 + col] = top[row * 64 + col] = c[j][4 * i + e];
-                }
-        }
-    block_sync();
-    if (threadIdx.x < 64)
-        s->shift[threadIdx.x] = wide_shift(fmaxf(s->most[0][threadIdx.x], s->most[1][threadIdx.x]));
-    float down[2];
-    #pragma unroll
-    for (int h = 0; h < 2; h++)
-        down[h] = wide_power(-wide_shift(fmaxf(s->most[0][wide_column(h)], s->most[1][wide_column(h)])));
-    #pragma unroll
-    for (int j = 0; j < ${J}; j++) {
-        const int tile = 2 * j + wg;
-        if (tile > k && tile < ${NT}) {
-            #pragma unroll
-            for (int step = 0; step < 4; step++) {
-                u32 a[4], al[4];
-                wide_operand(c[j], step, down[0], down[1], a, al);
-                stmatrix_x4_trans(v + (tile - k) * 8192 + wide_place(step), a);
-                stmatrix_x4_trans(vl + (tile - k) * 8192 + wide_place(step), al);
-            }
-        }
-    }
-    fence_async_shared();
-    block_sync();
-}
-
-// The fp16 pair fragments of k step `step` that wide_store put at tile `at`.
-QRS_DEV void wide_fetch(saddr at, saddr atl, int step, u32 (&a)[4], u32 (&al)[4])
-{
-    ldmatrix_x4_trans(a, at + wide_place(step));
-    ldmatrix_x4_trans(al, atl + wide_place(step));
-}
-
-// G = P2'P2 from the planes, into s->gram.
-QRS_DEV void wide_gram(int k, saddr v, saddr vl, wide_shared *s)
-{
-    const int wg = wide_group();
-    float d[32];
-    #pragma unroll
-    for (int i = 0; i < 32; i++)
-        d[i] = 0.0f;
     #pragma unroll 1
-    for (int tile = k + 1 + ((k + 1 + wg) & 1); tile < ${NT}; tile += 2) {
-        const saddr at = v + (tile - k) * 8192, atl = vl + (tile - k) * 8192;
-        u32 a[4][4], al[4][4];
-        #pragma unroll
-        for (int step = 0; step < 4; step++)
-            wide_fetch(at, atl, step, a[step], al[step]);
-        wgmma_hold(d);
-        wgmma_fence();
-        #pragma unroll
-        for (int step = 0; step < 4; step++)
-            wide_product<true, true>(d, a[step], al[step], wide_further(wide_desc(at), step * 2048), wide_further(wide_desc(atl), step * 2048));
-        wgmma_commit();
-        wgmma_wait<0>(d);
-    }
-    #pragma unroll
-    for (int i = 0; i < 32; i++)
-        d[i] = times(make_power_of_two(s->shift[wide_row(i >> 2) + (i & 1)] + s->shift[wide_column(i >> 1 & 1)]), d[i]);
-    wide_sum(d, 1.0f, s->exchange, s->gram);
-}
-
-// V2^T = M^T P2^T into c, zero elsewhere.
-QRS_DEV void wide_below(wide_tile &c, int k, saddr v, saddr vl, const wide_shared *s)
-{
-    const int wg = wide_group();
-    const u64 b0 = wide_desc(v), bl0 = wide_desc(vl);
-    int shift[2]; // of M's columns, once its rows have taken P2's
-    #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        float most = 0.0f;
-        #pragma unroll 4
-        for (int i = (int)lane() & 3; i < 64; i += 4)
-            most = fmaxf(most, fabsf(wide_power(s->shift[i]) * s->gram[i * 68 + wide_column(h)]));
-        most = fmaxf(most, shfl_xor(most, 1));
-        most = fmaxf(most, shfl_xor(most, 2));
-        shift[h] = wide_shift(most);
-    }
-    u32 a[4][4], al[4][4];
-    #pragma unroll
-    for (int step = 0; step < 4; step++)
-        #pragma unroll
-        for (int x = 0; x < 4; x++) {
-            const int i = 16 * step + 8 * (x >> 1) + ((int)lane() & 3) * 2;
-            const float *m = s->gram + i * 68 + wide_column(x & 1), f = wide_power(-shift[x & 1]);
-            wide_split(wide_power(s->shift[i]) * m[0] * f, wide_power(s->shift[i + 1]) * m[68] * f, a[step][x], al[step][x]);
-        }
-    #pragma unroll
-    for (int j = 0; j < ${J}; j++) {
-        #pragma unroll
-        for (int i = 0; i < 32; i++)
-            c[j][i] = 0.0f;
-        wgmma_hold(c[j]);
-    }
-    #pragma unroll
-    for (int j = 0; j < ${J}; j++) {
-        const int tile = 2 * j + wg;
-        if (tile > k && tile < ${NT}) {
-            const u64 b = wide_further(b0, (tile - k) * 8192), bl = wide_further(bl0, (tile - k) * 8192);
-            wgmma_fence();
-            #pragma unroll
-            for (int step = 0; step < 4; step++)
-                wide_product<true, false>(c[j], a[step], al[step], wide_further(b, step * 32), wide_further(bl, step * 32));
-            wgmma_commit();
-        }
-    }
-    #pragma unroll
-    for (int j = 0; j < ${J}; j++) {
-        wgmma_wait<0>(c[j]);
-        #pragma unroll
-        for (int i = 0; i < 32; i++)
-            c[j][i] *= wide_power(shift[i >> 1 & 1]);
-    }
-}
-
-// True when V (c below the top block, s->rv in it) and tau agree; tau then becomes 2 / (v'v) of the v that is stored. Synchronises.
-QRS_DEV bool wide_agrees(const wide_tile &c, int k, wide_shared *s, float *tau)
-{
-    const int wg = wide_group(), l = lane();
-    #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        float part[8]; // short chains: tau is only as good as this sum
-        #pragma unroll
-        for (int i = 0; i < 8; i++) {
-            part[i] = 0.0f;
-            #pragma unroll
-            for (int j = 0; j < ${J}; j++)
-                part[i] = fmaf(c[j][4 * i + 2 * h], c[j][4 * i + 2 * h], fmaf(c[j][4 * i + 2 * h + 1], c[j][4 * i + 2 * h + 1], part[i]));
-        }
-        float sum = ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
-        sum += shfl_xor(sum, 1);
-        sum += shfl_xor(sum, 2);
-        if ((l & 3) == 0)
-            s->square[wg][wide_column(h)] = sum;
-    }
-    block_sync();
-    bool good = true;
-    float square[2], was[2];
-    #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const int col = l + 32 * h;
-        float part[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
+    for (int lg = 3; lg < 5; lg++) {
+        const int size = 1 << lg;
         #pragma unroll 1
-        for (int i = 0; i < 64; i += 8)
-            #pragma unroll
-            for (int e = 0; e < 8; e++) {
-                const float x = i + e > col ? s->rv[(i + e) * 68 + col] : 0.0f;
-                part[e] = fmaf(x, x, part[e]);
+        for (int half = 0; half < 2; half++) { // G12 T22, then T11 of it
+            #pragma unroll 1
+            for (int e = tid; e < 32 * size; e += 256) {
+                const int o = e >> 2 * lg << (lg + 1), r = e >> lg & (size - 1), j = e & (size - 1);
+                const float *a = (half ? t + (o + r) * 68 + o : gram + (o + r) * 68 + o + size);
+                const float *b = half ? y + (o >> 1) * 33 + j : t + (o + size) * 69 + j;
+                const int next = half ? 33 : 68;
+                float sum = 0.0f;
+                #pragma unroll 1
+                for (int i = 0; i < size; i += 8)
+                    #pragma unroll
+                    for (int u = 0; u < 8; u++) {
+                        sum = fmaf(a[i + u], *b, sum);
+                        b += next;
+                    }
+                if (half)
+                    t[(o + r) * 68 + o + size + j] = -sum;
+                else
+                    y[((o >> 1) + r) * 33 + j] = sum;
             }
-        square[h] = 1.0f + ((((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]))) +
-                            (s->square[0][col] + s->square[1][col]));
-        was[h] = tau[col];
-        good = good && (was[h] == 0.0f || fabsf(fmaf(0.5f * was[h], square[h], -1.0f)) <= ${LIMIT});
+            block_sync();
+        }
     }
-    good = warp_all(good);
-    block_sync(); // everybody has read tau
-    if (good && warp() == 0) {
-        #pragma unroll
-        for (int h = 0; h < 2; h++)
-            tau[l + 32 * h] = was[h] == 0.0f ? 0.0f : div_rn(2.0f, square[h]);
-    }
-    return good;
+    #pragma unroll 1
+    for (int half = 0; half < 2; half++)
+        gram_product(half ? t + 32 : gram + 32, nullptr, half ? t : gram + 32, false, half ? gram + 32 : t + 32 * 69, half ? -1.0f : 1.0f);
 }
 
-// H of the panel from c and s->rv.
-QRS_DEV void wide_write(const wide_tile &c, int k, float *h, i64 ldh, const int *exponent, const wide_shared *s)
+// fp16 T as tiles, swizzled like V's, the low one 8 KB after the high one.
+QRS_DEV void wide_put_t(const float *t, u8 *to)
 {
-    const int wg = wide_group(), first = 64 * k;
-    for (int e = threadIdx.x; e < 4096; e += 256) {
-        const int i = e ${OUT == "col" and "& 63" or ">> 6"}, j = e ${OUT == "col" and ">> 6" or "& 63"}, row = first + i, col = first + j;
-        const float x = s->rv[i * 68 + j];
-        if (row < ${M} && col < ${N})
-            h[${OUT == "col" and "col * ldh + row" or "row * ldh + col"}] = i > j ? x : times(make_power_of_two(exponent[j] - QRS_LIFT), x);
-    }
-    wide_walk${IN == OUT and "" or "_out"}(h, ldh, first, [&](float *at, int j, int i, bool in) {
-        if (in && 2 * j + wg > k)
-            *at = c[j][i];
-    });
-}
-
-// fp16 V to the planes and V'V of it to s->gram, one product or three. Synchronises.
-template <bool LOW> QRS_DEV void wide_publish(const wide_tile &c, int k, u8 *v, u8 *vl, wide_shared *s)
-{
-    const int wg = wide_group();
-    const saddr sv = to_saddr(v), svl = to_saddr(vl);
+    #pragma unroll 1
     for (int e = threadIdx.x; e < 2048; e += 256) {
         const int i = e >> 5, j = (e & 31) * 2, at = wide_chunk(i, j >> 3) + (j & 7) * 2;
         u32 hi, lo;
-        wide_split(i > j ? 0x1p6f * s->rv[i * 68 + j] : i == j ? 0x1p6f : 0.0f,
-                   i > j + 1 ? 0x1p6f * s->rv[i * 68 + j + 1] : i == j + 1 ? 0x1p6f : 0.0f, hi, lo);
-        *(u32 *)(v + at) = hi;
-        if (LOW)
-            *(u32 *)(vl + at) = lo;
+        wide_split(t[i * 68 + j], t[i * 68 + j + 1], hi, lo);
+        *(u32 *)(to + at) = hi;
+        *(u32 *)(to + 8192 + at) = lo;
     }
-    #pragma unroll
-    for (int j = 0; j < ${J}; j++) {
-        const int tile = 2 * j + wg;
-        if (tile > k && tile < ${NT}) {
-            #pragma unroll
-            for (int step = 0; step < 4; step++) {
-                u32 a[4], al[4];
-                wide_operand(c[j], step, 0x1p6f, 0x1p6f, a, al);
-                stmatrix_x4_trans(sv + (tile - k) * 8192 + wide_place(step), a);
-                if (LOW)
-                    stmatrix_x4_trans(svl + (tile - k) * 8192 + wide_place(step), al);
-            }
+}
+
+// Factors panel k, which lies in v with its top block as tile 0, its rows of R last; rows: column by column. t: where its fp16 T goes. later:
+// some block comes after it, so V and T are wanted, with low planes if `low`. Writes the block to H, tau to shared memory. Returns false, and
+// nothing is written, when the Gram recursion does not do. On return everything is visible to the block and to bulk copies.
+QRS_DEV bool wide_panel(int k, float *out, i64 ldh, const int *exponent, u8 *v, u8 *t, bool later, bool low, bool rows, wide_shared *s, int *seen,
+                        float *tau)
+{
+    const int tiles = ${NT} - k, steps = ${K} - 64 * k < 64 ? ${K} - 64 * k : 64;
+    if (rows)
+        wide_rows(v, tiles * 64, steps, tau);
+    // P2 and its Gram matrix, then V and its own, by the same code.
+    #pragma unroll 1
+    for (int pass = rows; pass < 2; pass++) {
+        if (pass == 0) {
+            wide_top(v, s->rv, false);
+            wide_measure(v, tiles, s->shift);
+        } else {
+            const bool agrees = wide_agrees(v, tiles, tau);
+            if (block_any(!agrees && !rows))
+                return false;
+            wide_write(v, out, ldh, 64 * k, k, true, exponent);
+            if (!later)
+                return true;
+            if (threadIdx.x < 64)
+                s->shift[threadIdx.x] = -6;
+        }
+        block_sync();
+        wide_pack(v, 1 - pass, tiles, pass == 0 || shfl((int)low, 0), s);
+        if (pass == 0) {
+            const bool good = gram_pair(s, tau, steps, k == ${NT - 1});
+            if (threadIdx.x == 0)
+                s->verdict = good;
+            block_sync();
+            if (!s->verdict)
+                return false;
+            wide_below(v, tiles, s);
+            wide_top(v, s->rv, true);
+            block_sync();
         }
     }
+    wide_build_t(s->gram, tau, s->half, s->product);
+    wide_put_t(s->half, t);
     fence_async_shared();
     block_sync();
-    float d[32];
-    #pragma unroll
-    for (int i = 0; i < 32; i++)
-        d[i] = 0.0f;
-    #pragma unroll 1
-    for (int tile = k + ((k + wg) & 1); tile < ${NT}; tile += 2) {
-        const saddr at = sv + (tile - k) * 8192, atl = svl + (tile - k) * 8192;
-        u32 a[4][4], al[4][4];
-        #pragma unroll
-        for (int step = 0; step < 4; step++) {
-            if (LOW)
-                wide_fetch(at, atl, step, a[step], al[step]);
-            else
-                ldmatrix_x4_trans(a[step], at + wide_place(step));
-        }
-        wgmma_hold(d);
-        wgmma_fence();
-        #pragma unroll
-        for (int step = 0; step < 4; step++)
-            wide_product<LOW, true>(d, a[step], al[step], wide_further(wide_desc(at), step * 2048), wide_further(wide_desc(atl), step * 2048));
-        wgmma_commit();
-        wgmma_wait<0>(d);
-    }
-    wide_sum(d, 0x1p-12f, s->exchange, s->gram);
-}
-
-// fp16 T as a tile, swizzled like V's.
-QRS_DEV void wide_put_t(const float *t, u8 *to, u8 *low)
-{
-    for (int e = threadIdx.x; e < 2048; e += 256) {
-        const int i = e >> 5, j = (e & 31) * 2, at = wide_chunk(i, j >> 3) + (j & 7) * 2;
-        u32 hi, lo;
-        wide_split(t[i * 64 + j], t[i * 64 + j + 1], hi, lo);
-        *(u32 *)(to + at) = hi;
-        *(u32 *)(low + at) = lo;
-    }
-}
-
-// Factors panel k, held in c. v, vl: its fp16 V (trapezoid), both planes used on the way; t, tl: its fp16 T (the two adjoin: 16 KB that serve as
-// scratch before). later: some block comes after it, so V and T are wanted, with low planes if `low`. Writes the panel's H, tau to shared
-// memory. Returns false when it fell back. On return everything is visible to the block and to bulk copies.
-QRS_DEV bool wide_panel(wide_tile &c, int k, float *out, i64 ldh, const int *exponent, u8 *v, u8 *vl, u8 *t, u8 *tl, bool later, bool low,
-                        wide_shared *s, float *tau)
-{
-    const int wg = wide_group();
-    const saddr sv = to_saddr(v), svl = to_saddr(vl);
-    float *top = (float *)t;
-    wide_store(c, k, sv, svl, s, top);
-    wide_gram(k, sv, svl, s);
-    const bool good = gram_pair(s->rv, s->gram, s->exchange, s->whole, &s->recursion, tau, ${K} - 64 * k, k == ${NT - 1});
-    if (threadIdx.x == 0)
-        s->verdict = good;
-    block_sync();
-    bool gram = shfl(s->verdict, 0);
-    if (gram) {
-        wide_below(c, k, sv, svl, s);
-        gram = shfl((int)wide_agrees(c, k, s, tau), 0);
-    }
-    if (!gram) {
-        wide_restore(v, vl, top, s->shift, ${NT} - k);
-        wide_rows(v, vl, (${NT} - k) * 64, ${K} - 64 * k < 64 ? ${K} - 64 * k : 64, tau);
-        #pragma unroll
-        for (int h = 0; h < 2; h++) {
-            const float *line = wide_line(v, vl, wide_column(h)) + (wg - k) * 2048 + wide_row(0);
-            #pragma unroll
-            for (int j = 0; j < ${J}; j++)
-                if (2 * j + wg > k && 2 * j + wg < ${NT}) {
-                    #pragma unroll
-                    for (int i = 0; i < 8; i++) {
-                        const f32x2 y = *(const f32x2 *)(line + j * 4096 + 8 * i);
-                        c[j][4 * i + 2 * h] = y.x;
-                        c[j][4 * i + 2 * h + 1] = y.y;
-                    }
-                }
-        }
-        for (int e = threadIdx.x; e < 4096; e += 256)
-            s->rv[(e & 63) * 68 + (e >> 6)] = wide_line(v, vl, e >> 6)[e & 63];
-    }
-    block_sync();
-    wide_write(c, k, out, ldh, exponent, s);
-    if (later) {
-        if (shfl((int)low, 0))
-            wide_publish<true>(c, k, v, vl, s);
-        else
-            wide_publish<false>(c, k, v, vl, s);
-        wide_build_t(s->gram, tau, s->exchange, s->product);
-        wide_put_t(s->exchange, t, tl);
-        fence_async_shared();
-    }
-    block_sync();
-    return gram;
+    return true;
 }

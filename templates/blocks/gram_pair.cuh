@@ -5,57 +5,60 @@
 //   G22 + G21 Z + Z'(G12 + G11 Z)
 // for the rows below both. Then V[32:64, 0:32] = P1[32:64, 0:32] M1 and M = [M1, Z M2; 0, M2].
 //
-// All 256 threads call. rv: top block, 64 x 64 with stride 68, becomes R on and above the diagonal and V below. gram: G of the rows below,
-// likewise, becomes M. half: 32 x 68 floats; whole: 64. steps, bare: as in
-// gram_recursion. Returns, in thread 0 alone, whether both recursions went well. Synchronises.
-QRS_DEV bool gram_pair(float *rv, float *gram, float *half, float *whole, gram_buffers *s, float *tau, int steps, bool bare)
-{
-    const int w = warp(), row = (w >> 2) * 16, col = (w & 3) * 8; // this warp's tile of a 32 x 32 product
-    float *lower = rv + 32 * 68, *corner = rv + 32 * 68 + 32, *g21 = gram + 32 * 68, *g22 = gram + 32 * 68 + 32;
-    float d[4], e[4];
-    bool good = true;
+// Shared memory of a panel, in the region that updates use for exchange:
+struct wide_shared {
+    float half[64 * 68];   // of the two recursions; also one warpgroup's share of a 64 x 64 sum; then T in fp32
+    float rv[64 * 68];     // top block; then R on and above the diagonal, V below
+    float gram[64 * 68];   // G; then M; then V'V
+    int shift[64];         // what is packed times 2^-shift has its columns' largest magnitudes in [32, 64)
+    float back[64], whole[64];
+    int verdict;
+    union {
+        gram_buffers recursion;
+        float product[32 * 33];
+    };
+};
 
-    if (threadIdx.x < 64)
-        whole[threadIdx.x] = gram_square(rv, gram, 64, threadIdx.x);
-    #pragma unroll
-    for (int c = 0; c < 64; c += 32) { // rows 32..63 are below the first half's top block
-        gram_tile_get(d, gram, 68, row, col + c);
-        gram_tile<true>(d, lower, 68, lower, 68, row, col + c);
-        gram_tile_put(d, half, 68, row, col + c);
-    }
-    block_sync();
+// All 256 threads call. s->rv: top block, becomes R on and above the diagonal and V below. s->gram: G of the rows below, becomes M. s->half is
+// overwritten. steps, bare: as in gram_recursion. Returns, in thread 0 alone, whether both recursions went well. Synchronises.
+QRS_DEV bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
+{
+    const int tid = threadIdx.x;
+    float *rv = s->rv, *lower = rv + 32 * 68, *corner = lower + 32, *half = s->half, *z = half + 32;
+    float *gram = s->gram, *g12 = gram + 32, *g21 = gram + 32 * 68, *g22 = g21 + 32;
+    bool good = true;
+    if (tid < 64)
+        s->whole[tid] = gram_square(rv, gram, 64, tid);
+    // One loop: the products' code, and the recursion's, is there once. Rows 32..63 are below the first half's top block.
     #pragma unroll 1
-    for (int h = 0; h < 2; h++) {
-        if (w < 4)
-            good = gram_recursion(h ? corner : rv, h ? g22 : half, whole + 32 * h, s, h ? g22 : half, h ? corner : rv, tau + 32 * h,
-                                  steps - 32 * h, h && bare, h == 0) && good;
-        block_sync();
-        if (h == 0) {
-            gram_tile_get(d, corner, 68, row, col);
-            gram_tile<false>(d, lower, 68, half + 32, 68, row, col);
-            gram_tile_get(e, gram + 32, 68, row, col);
-            gram_tile<false>(e, gram, 68, half + 32, 68, row, col);
+    for (int op = 0; op < 10; op++) {
+        if (op == 2 || op == 8) {
+            const int h = op == 8;
+            if (warp() < 4)
+                good = gram_recursion(h ? corner : rv, h ? g22 : half, s->whole + 32 * h, &s->recursion, h ? g22 : half, h ? corner : rv,
+                                      tau + 32 * h, steps - 32 * h, h && bare, h == 0) && good;
             block_sync();
-            gram_tile_put(d, corner, 68, row, col);
-            gram_tile_put(e, gram + 32, 68, row, col);
-            d[0] = d[1] = d[2] = d[3] = 0.0f;
-            gram_tile<false>(d, lower, 68, half, 68, row, col);
-            block_sync();
-            gram_tile_put(d, lower, 68, row, col);
-            gram_tile_get(e, g22, 68, row, col);
-            gram_tile<false>(e, g21, 68, half + 32, 68, row, col);
-            gram_tile<true>(e, half + 32, 68, gram + 32, 68, row, col);
-            gram_tile_put(e, g22, 68, row, col);
-            block_sync();
+            continue;
         }
+        float *to, *from, *a, *b;
+        switch (op) {
+        case 0: to = half, from = gram, a = lower, b = lower; break;
+        case 1: to = z, from = g12, a = lower, b = corner; break;
+        case 3: to = from = corner, a = lower, b = z; break;
+        case 4: to = from = g12, a = gram, b = z; break;
+        case 5: to = lower, from = nullptr, a = lower, b = half; break;
+        case 6: to = from = g22, a = g21, b = z; break;
+        case 7: to = from = g22, a = z, b = g12; break;
+        default: to = g12, from = nullptr, a = z, b = g22; break;
+        }
+        gram_product(to, from, a, op < 2 || op == 7, b, 1.0f);
     }
-    d[0] = d[1] = d[2] = d[3] = 0.0f;
-    gram_tile<false>(d, half + 32, 68, g22, 68, row, col);
-    gram_tile_put(d, gram + 32, 68, row, col);
-    gram_tile_get(e, half, 68, row, col);
-    gram_tile_put(e, gram, 68, row, col);
-    d[0] = d[1] = d[2] = d[3] = 0.0f;
-    gram_tile_put(d, g21, 68, row, col);
+    #pragma unroll 1
+    for (int e = tid; e < 1024; e += 256) {
+        const int at = (e >> 5) * 68 + (e & 31);
+        gram[at] = half[at];
+        g21[at] = 0.0f;
+    }
     block_sync();
     return good;
 }

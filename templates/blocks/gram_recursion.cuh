@@ -13,13 +13,16 @@
 // the pivot row, so one array holds both. Everything off the chain dots -> barrier -> scalars -> update runs in its shadow: the
 // update of G by step j happens during step j + 1, of which only row j + 1 is needed at once (`row`), and every lane also carries
 // the next pivot column at its own rows (xb), found from its old values and its own g. One barrier of 128 threads a column.
-// Measured on an H200, NC = 1, with 4 warps: 258 cycles a column (1, 2, 8 warps: 763, 303, 400); 64 columns at once: 454.
+// Registers turn by one place after every four columns, so that the pivot row is always number 0: the loop over columns is rolled, and
+// its code short (straight-line code is fetched again for every panel when a kernel outgrows the instruction cache). Rows of M are then
+// the last ones, x[k] for k >= live.
+// Measured on an H200, NC = 1, with 4 warps and straight-line code: 258 cycles a column (1, 2, 8 warps: 763, 303, 400); 64 columns at once: 454.
 % local RW = B // 4
 // Shared; read and written four floats at a time. Every first index is the column's parity.
 struct alignas(16) gram_buffers {
     float part[2][${32 * NC + 4}][4]; // dots by column and warp
     f32x2 pivot[2][${32 * NC + 4}]; // row j of P1 and of G
-    float next[2][${B}];    // old column j + 1 of x, in the order of the rows' owners: row 4 k + w at ${RW} w + k
+    float next[2][${B}];    // old column j + 1 of x, in the order of the rows' owners: x[k] of warp w at ${RW} w + k
     float row[2][${B}];     // row j of G in that order
     float g[2][${B}];       // g of step j in that order
 };
@@ -56,27 +59,24 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
         s->pivot[l][${32 * NC}] = {0.0f, 0.0f};
     }
 
-    #pragma unroll
+    #pragma unroll 1
     for (int jj = 0; jj < ${RW}; jj++) {
+        const int live = ${RW} - jj;
         #pragma unroll 1
         for (int jw = 0; jw < 4; jw++) {
             const int j = jj * 4 + jw, b = j & 1;
             const bool own = w == jw;
             #pragma unroll
             for (int t = 0; t < ${NC}; t++) {
-                float even = fmaf(w > jw ? xb[jj] : 0.0f, x[jj][t], own ? row[t] : 0.0f), odd = 0.0f;
+                float sum[4] = {own ? row[t] : 0.0f, 0.0f, 0.0f, 0.0f};
                 #pragma unroll
-                for (int k = jj + 1; k < ${RW}; k++) {
-                    if ((k - jj) & 1)
-                        odd = fmaf(xb[k], x[k][t], odd);
-                    else
-                        even = fmaf(xb[k], x[k][t], even);
-                }
-                s->part[b][l + 32 * t][w] = even + odd;
+                for (int k = 0; k < ${RW}; k++)
+                    sum[k & 3] = fmaf((k == 0 ? w > jw : k < live) ? xb[k] : 0.0f, x[k][t], sum[k & 3]);
+                s->part[b][l + 32 * t][w] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
                 if (own) {
-                    s->pivot[b][l + 32 * t] = {x[jj][t], row[t]};
+                    s->pivot[b][l + 32 * t] = {x[0][t], row[t]};
                     if (t == 0)
-                        s->row[b][(l & 3) * ${RW} + (l >> 2)] = row[t];
+                        s->row[b][(l & 3) * ${RW} + (((l >> 2) - jj) & ${RW - 1})] = row[t];
                 }
             }
             if (l == j + 1) {
@@ -110,7 +110,7 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
                 this_row[k] = v.x, this_row[k + 1] = v.y, this_row[k + 2] = v.z, this_row[k + 3] = v.w;
             }
             #pragma unroll
-            for (int k = jj; k < ${RW}; k++)
+            for (int k = 0; k < ${RW}; k++)
                 #pragma unroll
                 for (int t = 0; t < ${NC}; t++)
                     gram[k][t] = fmaf(-old_row[k], old_g[t], fmaf(-last_g[k], old_h[t], gram[k][t]));
@@ -120,8 +120,8 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
             const float gap = copysignf(fabsf(pj.x) + norm, pj.x);
             const float gn = step * fmaf(rho, (dn.x + dn.y) + (dn.z + dn.w), pn.x);
             if (own) { // the pivot row leaves P1 and becomes a row of M
-                xb[jj] = 1.0f;
-                next[jj] = 0.0f;
+                xb[0] = 1.0f;
+                next[0] = 0.0f;
             }
             #pragma unroll
             for (int t = 0; t < ${NC}; t++) {
@@ -133,9 +133,9 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
                     beta_of = some ? copysignf(norm, -pj.x) : pj.x;
                 }
                 if (own) {
-                    x[jj][t] = c < j ? x[jj][t] : c == j ? 1.0f : 0.0f;
+                    x[0][t] = c < j ? x[0][t] : c == j ? 1.0f : 0.0f;
                     if (t == 0)
-                        s->g[b][(l & 3) * ${RW} + (l >> 2)] = g;
+                        s->g[b][(l & 3) * ${RW} + (((l >> 2) - (jw == 3 ? jj + 1 : jj)) & ${RW - 1})] = g; // read when registers have turned
                     if (c > j && (t == 0 || passive))
                         rv[j * ${LD} + c] = fmaf(-gl, gap, pl[t].x);
                 }
@@ -144,10 +144,7 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
                     x[k][t] = fmaf(-g, xb[k], x[k][t]);
                 old_h[t] = fmaf(-g, pj.y, pl[t].y);
                 old_g[t] = g;
-                float below = gram[jj][t];
-                if (jj + 1 < ${RW})
-                    below = jw == 3 ? gram[jj + 1 < ${RW} ? jj + 1 : jj][t] : below;
-                row[t] = fmaf(-pn.y, g, fmaf(-gn, old_h[t], below));
+                row[t] = fmaf(-pn.y, g, fmaf(-gn, old_h[t], jw == 3 ? gram[1][t] : gram[0][t]));
             }
             #pragma unroll
             for (int k = 0; k < ${RW}; k++) {
@@ -156,6 +153,25 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
             }
             if (threadIdx.x == 0)
                 tau[j] = some ? fmaf(fabsf(pj.x), q, 1.0f) : 0.0f;
+        }
+        const float xb0 = xb[0], old0 = old_row[0];
+        #pragma unroll
+        for (int k = 0; k + 1 < ${RW}; k++) {
+            xb[k] = xb[k + 1];
+            old_row[k] = old_row[k + 1];
+        }
+        xb[${RW - 1}] = xb0;
+        old_row[${RW - 1}] = old0;
+        #pragma unroll
+        for (int t = 0; t < ${NC}; t++) {
+            const float x0 = x[0][t], gram0 = gram[0][t];
+            #pragma unroll
+            for (int k = 0; k + 1 < ${RW}; k++) {
+                x[k][t] = x[k + 1][t];
+                gram[k][t] = gram[k + 1][t];
+            }
+            x[${RW - 1}][t] = x0;
+            gram[${RW - 1}][t] = gram0;
         }
     }
     #pragma unroll

@@ -29,8 +29,8 @@ local function wide_layout(shape, device, p)
   v.O_X = 2 * nt * 8192
   v.O_T = v.O_X + 65536
   v.O_TAU = v.O_T + (v.PRODUCTS == 3 and 16384 or 32768)
-  v.O_MAX = v.O_TAU + 256
-  v.O_EXP = v.O_MAX + 1536
+  v.O_SEEN = v.O_TAU + 256
+  v.O_EXP = v.O_SEEN + 32
   v.O_FLAG = v.O_EXP + 256
   v.O_BAR = v.O_FLAG + 16
   v.SMEM = v.O_BAR + 16
@@ -184,7 +184,7 @@ using namespace qrs;
 % if WIDE then
 % include("blocks/fused_wide.cuh")
 % include("blocks/gram_recursion.cuh", { B = 32, NC = 2, LD = 68, LDM = 68 })
-% include("blocks/gram_small.cuh")
+% include("blocks/gram_small.cuh", { NC = 2 })
 % include("blocks/gram_pair.cuh")
 % include("blocks/fused_wide_panel.cuh")
 % include("blocks/fused_wide_kernel.cuh")
@@ -195,7 +195,7 @@ using namespace qrs;
 % include("blocks/fused_rows.cuh")
 % if GRAM then
 % include("blocks/gram_recursion.cuh", { B = 32, NC = 1, LD = 36, LDM = 40 })
-% include("blocks/gram_small.cuh")
+% include("blocks/gram_small.cuh", { NC = 1 })
 % include("blocks/gram_panel.cuh")
 % end
 
