@@ -6,29 +6,6 @@
 // C and W' are split in registers, and lo x lo is dropped: fp32-level products from fp16 tensor cores.
 // Per pair: W^T = C^T V (each warp over its rows), sum over warps through shared memory, W'^T = W^T T in fp32,
 // C^T -= W'^T V^T.
-QRS_DEV int fused_chunk(int row, int chunk) { return row * 64 + ((chunk ^ ((row >> 1) & 3)) << 4); }
-
-// hi and lo halves of a pair; lo is what rounding to fp16 left, itself rounded.
-QRS_DEV void fused_split(float x, float y, u32 &hi, u32 &lo)
-{
-    float hx, hy;
-    hi = pack_f16(x, y);
-    unpack_f16(hi, hx, hy);
-    lo = pack_f16(x - hx, y - hy);
-}
-
-// Entry (i, j) of V, as fp16 scaled by 2^LIFT, into its planes.
-QRS_DEV void fused_put(u8 *v, int i, int j, float x)
-{
-    const float y = x * 0x1p6f;
-    u8 *at = v + fused_chunk(i, j >> 3) + (j & 7) * 2;
-    const u16 hi = f16_bits(y);
-    *(u16 *)at = hi;
-% if PRODUCTS == 3 then
-    *(u16 *)(at + ${PLANE}) = f16_bits(y - f16_value(hi));
-% end
-}
-
 // The warp's 32 x 32 partial (accumulator layout, rows = first index) into its 4 KB of red, columns XORed by 8 (row % 4).
 // NT column tiles of 8 from tile n0 on.
 template <int NT> QRS_DEV void fused_partial(float *red, const float (&w)[2][NT][4], int n0)

@@ -1,104 +1,109 @@
-// Column block k of A into mma accumulators, scaled, and the finished rows of R out of them.
+// Column blocks of A: requested into a tile of shared memory ahead of time, scaled, taken into mma accumulators and given back.
 //
-// Parameters: M, N; W warps; TILES row tiles a warp; IN, OUT layouts.
+// Parameters: M, N; MT = M rounded up to 16; W warps; TILES row tiles a warp; THREADS; IN layout.
+// Tile: MT rows of 36 floats, zero past the matrix. Loops over it are rolled: a panel walks its code once, and what the
+// instruction cache does not hold costs more than the loop's own instructions.
 // Fragment: C^T in the accumulator layout of m16n8k16, so that it is at once the A operand of W^T = C^T V. Warp w holds row
 // tiles i W + w of 16 rows; c[mt][i][n][e] is row (i W + w) 16 + 8 n + 2 q + (e & 1), column 16 mt + g + 8 (e >> 1), with
-// g = lane / 4, q = lane % 4. Entries past the matrix are zero.
+// g = lane / 4, q = lane % 4.
 // Scale: column j is multiplied by 2^(LIFT - e_j), e_j the exponent of its largest finite magnitude. LIFT keeps the low
 // halves of split fp16 operands away from fp16's subnormals.
 #define QRS_LIFT 6
 
 typedef float fused_tile[2][${TILES}][2][4];
 
-QRS_DEV int fused_row(int i, int n, int e) { return (i * ${W} + (int)warp()) * 16 + n * 8 + (int)(lane() & 3) * 2 + (e & 1); }
-QRS_DEV int fused_column(int mt, int e) { return mt * 16 + (int)(lane() >> 2) + (e >> 1) * 8; }
-
-// True when the block is not all zero. exponent: [32], of the columns, 0 for a zero column; largest: [W][32]; both shared.
-// *bad is set (never cleared) to 1 when an entry is not finite. Synchronises the block once; the caller synchronises before it
-// reads exponent, and before a next call.
-QRS_DEV bool fused_load(fused_tile &c, const float *a, i64 lda, int first, float *largest, int *bad, int *exponent)
+// Starts the copy of the 32 columns from `first` on. Asynchronous: the caller commits, waits and synchronises.
+QRS_DEV void fused_request(float *tile, const float *a, i64 lda, int first)
 {
-    float most[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    bool odd = false;
-    const float *at = a + ${IN == "col" and "(first + fused_column(0, 0)) * lda + fused_row(0, 0, 0)" or "fused_row(0, 0, 0) * lda + first + fused_column(0, 0)"};
-    #pragma unroll
-    for (int i = 0; i < ${TILES}; i++)
-        #pragma unroll
-        for (int n = 0; n < 2; n++)
-            #pragma unroll
-            for (int e = 0; e < 2; e++)
-                #pragma unroll
-                for (int s = 0; s < 4; s++) {
-                    bool in = fused_row(i, n, e) < ${M} && first + fused_column(0, 0) + 8 * s < ${N};
-                    const int down = i * ${W * 16} + n * 8 + e;
-                    c[s >> 1][i][n][(s & 1) * 2 + e] = in ? at[${IN == "col" and "8 * s * lda + down" or "down * lda + 8 * s"}] : 0.0f;
-                }
-    #pragma unroll
-    for (int mt = 0; mt < 2; mt++)
-        #pragma unroll
-        for (int i = 0; i < ${TILES}; i++)
-            #pragma unroll
-            for (int n = 0; n < 2; n++)
-                #pragma unroll
-                for (int e = 0; e < 4; e++) {
-                    float v = fabsf(c[mt][i][n][e]);
-                    bool finite = v <= 0x1.fffffep127f;
-                    odd = odd || !finite;
-                    most[2 * mt + (e >> 1)] = fmaxf(most[2 * mt + (e >> 1)], finite ? v : 0.0f);
-                }
-    #pragma unroll
-    for (int s = 0; s < 4; s++) {
-        most[s] = fmaxf(most[s], shfl_xor(most[s], 1));
-        most[s] = fmaxf(most[s], shfl_xor(most[s], 2));
-        if ((lane() & 3) == 0)
-            largest[warp() * 32 + fused_column(s >> 1, (s & 1) * 2)] = most[s];
+    const int left = ${N} - first, tid = (int)threadIdx.x;
+    const saddr to = to_saddr(tile);
+    a += first${IN == "col" and " * lda" or ""};
+% if IN == "row" then
+    if (left >= 32 && ((((u64)a >> 2) | (u64)lda) & 3) == 0) {
+        #pragma unroll 1
+        for (int e = tid; e < ${M * 8}; e += ${THREADS})
+            cp_async16(to + (e >> 3) * 144 + (e & 7) * 16, a + (e >> 3) * lda + (e & 7) * 4);
+    } else {
+        #pragma unroll 1
+        for (int e = tid; e < ${M * 32}; e += ${THREADS})
+            if ((e & 31) < left)
+                cp_async4(to + (e >> 5) * 144 + (e & 31) * 4, a + (e >> 5) * lda + (e & 31));
     }
+% else
+    #pragma unroll 1
+    for (int j = (int)warp(); j < 32 && j < left; j += ${W})
+        #pragma unroll 1
+        for (int i = (int)lane(); i < ${M}; i += 32)
+            cp_async4(to + i * 144 + j * 4, a + j * lda + i);
+% end
+% if M < MT or N % 32 ~= 0 then
+    #pragma unroll 1
+    for (int e = tid; e < ${MT * 32}; e += ${THREADS})
+        if ((e >> 5) >= ${M} || (e & 31) >= left)
+            tile[(e >> 5) * 36 + (e & 31)] = 0.0f;
+% end
+}
+
+// The exponent of column `lane`, 0 for a zero column; also to exponent[32] (shared). largest: [W][32], shared. *bad is set (never
+// cleared) to 1 when an entry is not finite. Synchronises once, before it writes exponent.
+QRS_DEV int fused_exponents(const float *tile, float *largest, int *bad, int *exponent, bool &filled)
+{
+    float most = 0.0f;
+    bool odd = false;
+    #pragma unroll 4
+    for (int i = (int)warp(); i < ${MT}; i += ${W}) {
+        const float v = fabsf(tile[i * 36 + lane()]);
+        const bool finite = v <= 0x1.fffffep127f;
+        odd = odd || !finite;
+        most = fmaxf(most, finite ? v : 0.0f);
+    }
+    largest[threadIdx.x] = most;
     if (odd)
         *bad = 1;
     block_sync();
-    float mine = 0.0f;
     #pragma unroll
     for (int v = 0; v < ${W}; v++)
-        mine = fmaxf(mine, largest[v * 32 + lane()]);
-    const int ex = mine > 0.0f ? pow2_exponent(mine) : 0;
+        most = fmaxf(most, largest[v * 32 + lane()]);
+    const int ex = most > 0.0f ? pow2_exponent(most) : 0;
     if (warp() == 0)
         exponent[lane()] = ex;
-    #pragma unroll
-    for (int s = 0; s < 4; s++) {
-        power_of_two f = make_power_of_two(QRS_LIFT - shfl(ex, fused_column(s >> 1, (s & 1) * 2)));
-        #pragma unroll
-        for (int i = 0; i < ${TILES}; i++)
-            #pragma unroll
-            for (int n = 0; n < 2; n++) {
-                float *x = &c[s >> 1][i][n][(s & 1) * 2];
-                x[0] = times(f, x[0]);
-                x[1] = times(f, x[1]);
-            }
-    }
-    return warp_any(mine > 0.0f) || *bad;
+    filled = warp_any(most > 0.0f) || *bad;
+    return ex;
 }
 
-// Rows above `active` are final: to H, with their scale. The others to the panel buffer, row-major with stride 36.
-QRS_DEV void fused_spill(const fused_tile &c, float *h, i64 ldh, int first, int active, float *panel, const int *exponent)
+// The first entry of a thread in the tile; its others follow at constant distances.
+QRS_DEV int fused_place() { return ((int)warp() * 16 + (int)(lane() & 3) * 2) * 36 + (int)(lane() >> 2); }
+
+// ex: of column `lane`.
+QRS_DEV void fused_take(fused_tile &c, const float *tile, int ex)
 {
+    const float *at = tile + fused_place();
     #pragma unroll
-    for (int mt = 0; mt < 2; mt++)
+    for (int s = 0; s < 4; s++) {
+        const power_of_two f = make_power_of_two(QRS_LIFT - shfl(ex, 8 * s + (int)(lane() >> 2)));
         #pragma unroll
-        for (int s = 0; s < 2; s++) {
-            int j = fused_column(mt, 2 * s), col = first + j;
-            power_of_two f = make_power_of_two(exponent[j] - QRS_LIFT);
+        for (int i = 0; i < ${TILES}; i++) {
+            const bool in = i * ${W} + (int)warp() < ${MT // 16};
             #pragma unroll
-            for (int i = 0; i < ${TILES}; i++)
+            for (int n = 0; n < 2; n++)
+                #pragma unroll
+                for (int e = 0; e < 2; e++)
+                    c[s >> 1][i][n][(s & 1) * 2 + e] = in ? times(f, at[i * ${W * 576} + n * 288 + e * 36 + 8 * s]) : 0.0f;
+        }
+    }
+}
+// Row tiles from tile0 on.
+QRS_DEV void fused_give(const fused_tile &c, float *tile, int tile0)
+{
+    float *at = tile + fused_place();
+    #pragma unroll
+    for (int i = 0; i < ${TILES}; i++)
+        if (i * ${W} + (int)warp() >= tile0 && i * ${W} + (int)warp() < ${MT // 16})
+            #pragma unroll
+            for (int s = 0; s < 4; s++)
                 #pragma unroll
                 for (int n = 0; n < 2; n++)
                     #pragma unroll
-                    for (int e = 0; e < 2; e++) {
-                        int row = fused_row(i, n, e);
-                        float v = c[mt][i][n][2 * s + e];
-                        if (row >= active && row < ${MT})
-                            panel[(row - active) * 36 + j] = v;
-                        else if (row < ${M} && col < ${N})
-                            h[${OUT == "col" and "col * ldh + row" or "row * ldh + col"}] = times(f, v);
-                    }
-        }
+                    for (int e = 0; e < 2; e++)
+                        at[i * ${W * 576} + n * 288 + e * 36 + 8 * s] = c[s >> 1][i][n][(s & 1) * 2 + e];
 }

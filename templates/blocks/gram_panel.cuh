@@ -111,8 +111,8 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
 }
 
 // panel: stride 36; G of its rows from 32 on in s->gram already, visible to the block. False: nothing was written, take the rows.
-// Otherwise R, V to H, fp16 V to v (which may overlap panel), tau to shared memory. Synchronises; the caller does once more after.
-QRS_DEV bool gram_panel(const float *panel, int first, const int *exponent, float *h, i64 ldh, gram_shared *s, float *tau, u8 *v)
+// Otherwise the panel holds R on and above the diagonal, V below, and tau (shared) its scalars. Synchronises; the caller does once more after.
+QRS_DEV bool gram_panel(float *panel, int first, gram_shared *s, float *tau)
 {
     const int l = lane(), w = warp(), tile0 = first / 16;
     if (threadIdx.x < 32)
@@ -145,7 +145,7 @@ QRS_DEV bool gram_panel(const float *panel, int first, const int *exponent, floa
         sum += shfl_xor(sum, 1);
         sum += shfl_xor(sum, 2);
         if ((l & 3) == 0)
-            s->norms[w][fused_column(u >> 1, (u & 1) * 2)] = sum;
+            s->norms[w][u * 8 + (l >> 2)] = sum;
     }
     block_sync();
     float part[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
@@ -166,30 +166,9 @@ QRS_DEV bool gram_panel(const float *panel, int first, const int *exponent, floa
     if (w == 0)
         tau[l] = t == 0.0f ? 0.0f : div_rn(2.0f, square); // of the v that is stored
 
-    for (int e = threadIdx.x; e < 1024; e += ${32 * W}) {
-        const int i = e ${OUT == "col" and "& 31" or ">> 5"}, j = e ${OUT == "col" and ">> 5" or "& 31"}, row = first + i, col = first + j;
-        const float x = s->rv[i * 36 + j];
-        if (row < ${M} && col < ${N})
-            h[${OUT == "col" and "col * ldh + row" or "row * ldh + col"}] = i > j ? x : times(make_power_of_two(exponent[j] - QRS_LIFT), x);
-        fused_put(v, i, j, i > j ? x : i == j ? 1.0f : 0.0f);
-    }
-    #pragma unroll
-    for (int mt = 0; mt < 2; mt++)
-        #pragma unroll
-        for (int i = 0; i < ${TILES}; i++) {
-            const int tile = i * ${W} + w;
-            if (tile < tile0 + 2 || tile >= ${MT // 16})
-                continue;
-            #pragma unroll
-            for (int n = 0; n < 2; n++)
-                #pragma unroll
-                for (int e = 0; e < 4; e++) {
-                    const int row = fused_row(i, n, e), j = fused_column(mt, e), col = first + j;
-                    const float x = c[mt][i][n][e];
-                    if (row < ${M} && col < ${N})
-                        h[${OUT == "col" and "col * ldh + row" or "row * ldh + col"}] = x;
-                    fused_put(v, row - first, j, x);
-                }
-        }
+    #pragma unroll 1
+    for (int e = threadIdx.x; e < 1024; e += ${32 * W})
+        panel[(e >> 5) * 36 + (e & 31)] = s->rv[(e >> 5) * 36 + (e & 31)];
+    fused_give(c, panel - first * 36, tile0 + 2);
     return true;
 }

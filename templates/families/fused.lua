@@ -48,7 +48,7 @@ local function layout(shape, device, p)
               PRODUCTS = products_of(shape, p), RESIDENT = p.keep == "shared" }
   -- Panels that somebody applies: all but the last, and that one too when the matrix is wider than its panels.
   v.USED = math.min(v.KP, v.NP - 1)
-  v.HALVES = v.PRODUCTS == 3 and v.TILES == 4 and p.ctas_per_sm * p.threads > 256 and 2 or 1
+  v.HALVES = v.PRODUCTS == 3 and v.TILES >= 3 and p.ctas_per_sm * p.threads > 256 and 2 or 1
   v.PLANES = v.PRODUCTS == 3 and 2 or 1
   local rows = 0
   for i = 0, v.KP - 1 do rows = rows + mt - PANEL * i end
@@ -56,20 +56,17 @@ local function layout(shape, device, p)
   v.PLANE = v.RESIDENT and v.V_BYTES or mt * 64     -- distance of the low plane in shared memory
   v.STAGES = v.RESIDENT and 1 or p.stages
   v.STAGE = v.PLANE * v.PLANES
-  -- Shared memory. The fp32 panel lives between the last update and the panel's load into registers, when neither partial
-  -- sums nor staged V are live: it overlaps them.
+  v.LAYERS = ceildiv(m, v.RS)
+  -- Shared memory. Partial sums live while C is in registers, where the tile that C came from is idle: they overlap it.
   local at = 0
   local function take(bytes) local o = at; at = at + align(bytes, 128); return o end
-  v.O_V = take(v.RESIDENT and v.STAGE or 0)
-  v.O_PANEL = at
-  if not v.RESIDENT then v.O_V = take(v.STAGE * v.STAGES) end
-  v.O_RED = take(w * 4096)
-  v.O_WS = take(32 * 36 * 4)
-  v.O_WP = take(2048 * v.PLANES)
-  at = math.max(at, align(v.O_PANEL + mt * 36 * 4, 128))
-  v.O_T = take(v.RESIDENT and v.KP * 4096 or 4096)
-  v.O_PART = take(2 * w * 32 * 4)
-  v.O_PIVOT = take(2 * 32 * 4)
+  v.O_RED = 0
+  v.O_WS = w * 4096
+  v.O_WP = v.O_WS + 32 * 36 * 4
+  v.TILE = align(math.max(mt * 36 * 4, v.O_WP + 2048 * v.PLANES), 128)
+  v.O_V = take(v.RESIDENT and v.STAGE or v.STAGE * v.STAGES)
+  v.O_T = take(v.RESIDENT and v.KP * 4096 or v.STAGES * 4096)
+  v.O_STEP = take(64 * (w == 4 and 4 or w + 4) * 4 + 768)
   v.O_TAU = take(32 * 4)
   v.O_MAX = take(w * 32 * 4)
   v.O_EXP = take(32 * 4)
@@ -78,21 +75,16 @@ local function layout(shape, device, p)
   v.LIMIT = shape.precision == "fp16" and math.min(1e-3, 1e-9 * k * k) or 1e-10 * k * k
   v.O_GRAM = take(v.GRAM and GRAM_BYTES + w * 128 or 0)
   v.T_BYTES = v.KP * 4096
-  v.SMEM = at
-  -- Instances of the row panel: quarters of the height, as the work shrinks with every panel.
-  local layers, list = ceildiv(m, v.RS), {}
-  for q = 4, 1, -1 do
-    local c = ceildiv(layers * q, 4)
-    if p.method == "gram" and q > 1 and q < 4 then c = layers end -- rows are the fall-back, and the last two panels
-    if #list == 0 or list[#list] ~= c then list[#list + 1] = c end
-  end
-  v.INSTANCES = list
+  v.O_TILE = at
+  -- A second tile, for the next block of A to arrive in, where there is room for it.
+  v.TILES2 = at + 2 * v.TILE <= math.min(device.smem_optin, device.smem_sm // p.ctas_per_sm - 1024)
+  v.SMEM = at + (v.TILES2 and 2 or 1) * v.TILE
   return v
 end
 
 local function registers(v)
   if v.WIDE then return 255 end
-  return math.max(16 * v.TILES + 32 + 32, v.INSTANCES[1] * 5 + 40)
+  return math.max(16 * v.TILES + 32 + 32, v.LAYERS * 6 + 45)
 end
 
 return {
@@ -108,8 +100,8 @@ return {
       default = function(shape) return shape.m > 512 and 512 or 256 end },
     { name = "method", values = { "rows", "gram" },
       doc = "panels: rows in registers, one reduction a column; or the Gram recursion, which falls back to rows where it is not safe",
-      -- A column of rows grows with the height, one of the Gram recursion does not: they meet at about 220 rows.
-      default = function(shape) return shape.m >= 224 and "gram" or "rows" end },
+      -- A column of rows grows with the height, one of the Gram recursion does not.
+      default = function(shape) return shape.m >= 384 and "gram" or "rows" end },
     { name = "products", values = { "auto", "1", "3" },
       doc = "fp16 products an update is formed of: 1, or 3 with both factors split (fp32 level); auto: what the precision asks for",
       default = function() return "auto" end },
@@ -190,6 +182,7 @@ using namespace qrs;
 % include("blocks/fused_wide_kernel.cuh")
 % else
 % include("blocks/fused_load.cuh")
+% include("blocks/fused_out.cuh")
 % include("blocks/fused_apply.cuh")
 % include("blocks/fused_t.cuh")
 % include("blocks/fused_rows.cuh")
@@ -211,21 +204,20 @@ QRS_DEV int fused_next(const u32 *zero, int p, int end)
 }
 
 % if not RESIDENT then
-// Starts the copy of panel p's V from scratch into a stage.
-QRS_DEV void fused_fetch(saddr stage, const u8 *scratch, int p)
+// Starts the copy of panel p's V and T from scratch into a stage.
+QRS_DEV void fused_fetch(saddr stage, const u8 *v, saddr t, const float *ts, int p)
 {
-    const u8 *from = scratch + fused_trapezoid(p);
+    const u8 *from = v + fused_trapezoid(p);
+    #pragma unroll 2
     for (int i = 16 * (int)threadIdx.x; i < (${MT} - 32 * p) * 64; i += ${16 * THREADS}) {
         cp_async16(stage + i, from + i);
 % if PRODUCTS == 3 then
         cp_async16(stage + ${PLANE} + i, from + ${V_BYTES} + i);
 % end
     }
-}
-QRS_DEV void fused_fetch_t(saddr to, const float *from)
-{
     for (int i = (int)threadIdx.x; i < 256; i += ${THREADS})
-        cp_async16(to + 16 * i, from + 4 * i);
+        cp_async16(t + 16 * i, ts + p * 1024 + 4 * i);
+    cp_async_commit();
 }
 % end
 
@@ -233,14 +225,13 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
                                        i64 stride_tau, int *info, i64 batch, u8 *v_scratch, float *t_scratch)
 {
     u8 *smem = dynamic_smem();
-    float *panel = (float *)(smem + ${O_PANEL}), *red = (float *)(smem + ${O_RED}), *ws = (float *)(smem + ${O_WS});
-    float *t = (float *)(smem + ${O_T}), *part = (float *)(smem + ${O_PART}), *pivot = (float *)(smem + ${O_PIVOT});
-    float *stau = (float *)(smem + ${O_TAU}), *largest = (float *)(smem + ${O_MAX});
+    float *t = (float *)(smem + ${O_T}), *stau = (float *)(smem + ${O_TAU}), *largest = (float *)(smem + ${O_MAX});
     int *exponent = (int *)(smem + ${O_EXP}), *bad = (int *)(smem + ${O_FLAG});
     u32 *zero = (u32 *)(bad + 1); // bit p: panel p was zero throughout, so it has no reflectors
-    // Pitches are read anew for every panel: kept in registers they would be multiplied by every row number in advance.
-    i64 *pitch = (i64 *)(bad + 4);
-    u8 *wp = smem + ${O_WP};
+    fused_step *step = (fused_step *)(smem + ${O_STEP});
+% if GRAM then
+    gram_shared *gs = (gram_shared *)(smem + ${O_GRAM});
+% end
     const saddr sv = to_saddr(smem + ${O_V});
     const int tid = (int)threadIdx.x;
 % if not RESIDENT then
@@ -248,121 +239,117 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
     t_scratch += (i64)blockIdx.x * ${KP * 1024};
 % end
 
+    i64 b = blockIdx.x;
+    int k = 0${TILES2 and ", turn = 0" or ""};
+    fused_request((float *)(smem + ${O_TILE}), a + b * stride_a, lda, 0);
+    cp_async_commit();
     #pragma unroll 1
-    for (i64 b = blockIdx.x; b < batch; b += gridDim.x) {
-        const float *ab = a + b * stride_a;
-        float *hb = h + b * stride_h;
-        if (tid == 0) {
+    while (b < batch) { // a column block a turn
+        const int first = 32 * k, done = k < ${KP} ? k : ${KP}, rows = ${MT} - first;
+        float *tile = (float *)(smem + ${O_TILE}${TILES2 and " + turn * " .. TILE or ""}), *panel = tile + first * 36;
+        float *red = tile, *ws = tile + ${O_WS // 4};
+        u8 *wp = (u8 *)tile + ${O_WP};
+        if (k == 0 && tid == 0) {
             bad[0] = bad[2] = 0;
             *zero = 0;
-            pitch[0] = lda;
-            pitch[1] = ldh;
         }
+        cp_async_wait<0>();
         block_sync();
-        #pragma unroll 1
-        for (int k = 0; k < ${NP}; k++) {
-            fused_tile c;
-            const int first = 32 * k, active = k < ${KP} ? first : ${MT}, done = k < ${KP} ? k : ${KP};
-            const bool filled = fused_load(c, ab, pitch[0], first, largest, bad, exponent);
-            if (filled) {
+        bool filled;
+        const int ex = fused_exponents(tile, largest, bad, exponent, filled);
+        fused_tile c;
+        if (filled) {
+            fused_take(c, tile, ex);
+            block_sync(); // partial sums go where the tile lies
 % if RESIDENT then
-                #pragma unroll 1
-                for (int p = fused_next(zero, 0, done); p < done; p = fused_next(zero, p + 1, done))
-                    fused_apply(c, p, sv + fused_trapezoid(p), red, ws, wp, t + p * 1024);
+            #pragma unroll 1
+            for (int p = fused_next(zero, 0, done); p < done; p = fused_next(zero, p + 1, done))
+                fused_apply(c, p, sv + fused_trapezoid(p), red, ws, wp, t + p * 1024);
 % else
-                // Stages take turns; the next panel's V is on its way while this one is applied.
-                int p = fused_next(zero, 0, done)${STAGES == 2 and ", stage = 0" or ""};
-                if (p < done) {
-                    fused_fetch(sv, v_scratch, p);
-                    fused_fetch_t(to_saddr(t), t_scratch + p * 1024);
-                    cp_async_commit();
-                }
-                #pragma unroll 1
-                while (p < done) {
-                    const int next = fused_next(zero, p + 1, done);
-                    cp_async_wait<0>();
-                    block_sync();
 % if STAGES == 2 then
-                    if (next < done)
-                        fused_fetch(sv + (stage ^ 1) * ${STAGE}, v_scratch, next);
-% end
-                    fused_apply(c, p, sv${STAGES == 2 and " + stage * " .. STAGE or ""}, red, ws, wp, t);
-                    // Everybody is past reading T: a synchronisation lies between.
-% if STAGES == 1 then
-                    block_sync();
-                    if (next < done)
-                        fused_fetch(sv, v_scratch, next);
-% else
-                    stage ^= 1;
-% end
-                    if (next < done) {
-                        fused_fetch_t(to_saddr(t), t_scratch + next * 1024);
-                        cp_async_commit();
-                    }
-                    p = next;
-                }
-% end
-            } else if (k < ${KP}) {
-                if (tid == 0)
-                    *zero |= 1u << k;
-                if (tid < 32)
-                    stau[tid] = 0.0f;
+            // Stages take turns; the next panel's V and T are on their way while this one is applied.
+            #pragma unroll 1
+            for (int p = -1, next = fused_next(zero, 0, done), stage = 0;; stage ^= 1) {
+                if (next < done)
+                    fused_fetch(sv + stage * ${STAGE}, v_scratch, to_saddr(t + stage * 1024), t_scratch, next);
+                if (p >= 0)
+                    fused_apply(c, p, sv + (stage ^ 1) * ${STAGE}, red, ws, wp, t + (stage ^ 1) * 1024);
+                if (next >= done)
+                    break;
+                cp_async_wait<0>();
+                block_sync();
+                p = next;
+                next = fused_next(zero, p + 1, done);
             }
+% else
+            #pragma unroll 1
+            for (int p = fused_next(zero, 0, done); p < done; p = fused_next(zero, p + 1, done)) {
+                fused_fetch(sv, v_scratch, to_saddr(t), t_scratch, p);
+                cp_async_wait<0>();
+                block_sync();
+                fused_apply(c, p, sv, red, ws, wp, t);
+                block_sync();
+            }
+% end
+% end
 % if GRAM then
-            // The last square block and short panels go by rows.
-            const bool gram = filled && first + 64 <= ${K};
-            gram_shared *gs = (gram_shared *)(smem + ${O_GRAM});
-            if (gram) {
+            if (first + 64 <= ${K}) { // the last square block and short panels go by rows
                 gram_product(c, 2 * k + 2, red);
                 block_sync();
                 gram_total(red, gs->gram);
             }
 % end
             block_sync();
-            // A zero block stays zero under any reflector: written as it is.
-            fused_spill(c, hb, pitch[1], first, filled ? active : ${MT}, panel, exponent);
-            block_sync();
-            if (k < ${KP}) {
-                if (filled) {
-                    const int rows = ${M} - first;
-                    u8 *v = smem + ${O_V}${RESIDENT and " + fused_trapezoid(k)" or ""};
-% if GRAM then
-                    const bool done_by_gram = gram && gram_panel(panel, first, exponent, hb, pitch[1], gs, stau, v);
-                    if (gram && !done_by_gram && tid == 0)
-                        bad[2] = 2;
-                    if (done_by_gram) {
-                    } else
-% end
-% for i = #INSTANCES, 1, -1 do
-                    ${i == #INSTANCES and "" or "else "}${i > 1 and "if (rows <= " .. INSTANCES[i] * RS .. ")" or ""}
-                        fused_rows<${INSTANCES[i]}>(panel, first, exponent, hb, pitch[1], part, pivot, stau, v);
-% end
-                    block_sync();
-                    if (k < ${USED}) {
-                        const saddr vs = sv${RESIDENT and " + fused_trapezoid(k)" or ""};
-                        float *tk = t${RESIDENT and " + k * 1024" or ""};
-                        fused_build_t(k, vs, red, ws, stau, tk);
-% if not RESIDENT then
-                        u8 *to = v_scratch + fused_trapezoid(k);
-                        for (int i = 16 * tid; i < (${MT} - first) * 64; i += ${16 * THREADS}) {
-                            *(f32x4 *)(to + i) = *(const f32x4 *)(v + i);
-% if PRODUCTS == 3 then
-                            *(f32x4 *)(to + ${V_BYTES} + i) = *(const f32x4 *)(v + ${PLANE} + i);
-% end
-                        }
-                        for (int i = tid; i < 1024; i += ${THREADS})
-                            t_scratch[k * 1024 + i] = t[i];
-                        block_sync();
-% end
-                    }
-                }
-                if (tid < 32 && first + tid < ${K})
-                    tau[b * stride_tau + first + tid] = stau[tid];
-            }
+            fused_give(c, tile, 0);
+        } else if (k < ${KP}) { // a zero block stays zero under any reflector
+            if (tid == 0)
+                *zero |= 1u << k;
+            if (tid < 32)
+                stau[tid] = 0.0f;
         }
-        if (info && tid == 0)
-            info[b] = bad[0] | bad[2];
+        const bool last = k == ${NP - 1};
+        const i64 b_next = last ? b + gridDim.x : b;
+        const int k_next = last ? 0 : k + 1;
+% if TILES2 then
+        turn ^= 1;
+        if (b_next < batch)
+            fused_request((float *)(smem + ${O_TILE} + turn * ${TILE}), a + b_next * stride_a, lda, 32 * k_next);
+        cp_async_commit();
+% end
         block_sync();
+        u8 *v = smem + ${O_V}${RESIDENT and " + fused_trapezoid(k)" or ""};
+        if (filled && k < ${KP}) {
+% if GRAM then
+            const bool gram = first + 64 <= ${K}, by_gram = gram && gram_panel(panel, first, gs, stau);
+            if (gram && !by_gram && tid == 0)
+                bad[2] = 2;
+            if (!by_gram)
+% end
+            fused_rows(panel, rows, ${K} - first < 32 ? ${K} - first : 32, step, stau);
+            block_sync();
+            if (k < ${USED})
+                fused_reflectors(panel, rows, v${RESIDENT and "" or ", v_scratch + fused_trapezoid(k)"});
+        }
+        fused_out(tile, h + b * stride_h, ldh, first, k < ${KP} ? first : ${MT}, exponent);
+        if (tid < 32 && first + tid < ${K})
+            tau[b * stride_tau + first + tid] = stau[tid];
+        block_sync();
+        if (filled && k < ${USED}) {
+            fused_build_t(k, to_saddr(v), red, ws, stau, t${RESIDENT and " + k * 1024" or ""});
+% if not RESIDENT then
+            for (int i = tid; i < 1024; i += ${THREADS})
+                t_scratch[k * 1024 + i] = t[i];
+% end
+        }
+% if not TILES2 then
+        if (b_next < batch)
+            fused_request(tile, a + b_next * stride_a, lda, 32 * k_next);
+        cp_async_commit();
+% end
+        if (last && info && tid == 0)
+            info[b] = bad[0] | bad[2];
+        b = b_next;
+        k = k_next;
     }
 }
 QRS_ENTRY(fused)

@@ -1,0 +1,72 @@
+// A finished tile of 32 columns: to H, and its reflectors to fp16 planes.
+//
+// Parameters: M, N; MT, W, THREADS, OUT; PRODUCTS, PLANE, V_BYTES, RESIDENT as in the family.
+// The tile (fused_load.cuh) holds R on and above the diagonal of the panel, still scaled, and V below it. top: the panel's first row, MT when
+// the columns lie past the last panel.
+QRS_DEV void fused_out(const float *tile, float *h, i64 ldh, int first, int top, const int *exponent)
+{
+    const int l = lane(), w = warp();
+% if OUT == "row" then
+    const power_of_two f = make_power_of_two(exponent[l] - QRS_LIFT);
+    float *to = h + w * ldh + first + l;
+    if (first + l < ${N})
+        #pragma unroll 4
+        for (int i = w; i < ${M}; i += ${W}, to += ${W} * ldh) {
+            const float x = tile[i * 36 + l];
+            *to = i > top + l ? x : times(f, x);
+        }
+% else
+    #pragma unroll 1
+    for (int j = w; j < 32 && first + j < ${N}; j += ${W}) {
+        const power_of_two f = make_power_of_two(exponent[j] - QRS_LIFT);
+        float *to = h + (first + j) * ldh;
+        #pragma unroll 4
+        for (int i = l; i < ${M}; i += 32) {
+            const float x = tile[i * 36 + j];
+            to[i] = i > top + j ? x : times(f, x);
+        }
+    }
+% end
+}
+
+// hi and lo halves of a pair; lo is what rounding to fp16 left, itself rounded.
+QRS_DEV void fused_split(float x, float y, u32 &hi, u32 &lo)
+{
+    float hx, hy;
+    hi = pack_f16(x, y);
+    unpack_f16(hi, hx, hy);
+    lo = pack_f16(x - hx, y - hy);
+}
+
+QRS_DEV int fused_chunk(int row, int chunk) { return row * 64 + ((chunk ^ ((row >> 1) & 3)) << 4); }
+
+// V from the tile's rows of the panel into planes of fp16, scaled by 2^LIFT, layout as in fused_apply.cuh; and to `copy` in global memory.
+QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v${RESIDENT and "" or ", u8 *copy"})
+{
+    #pragma unroll 1
+    for (int e = (int)threadIdx.x; e < rows * 4; e += ${THREADS}) {
+        const int i = e >> 2, j = (e & 3) * 8;
+        float y[8];
+        *(f32x4 *)y = *(const f32x4 *)(panel + i * 36 + j);
+        *(f32x4 *)(y + 4) = *(const f32x4 *)(panel + i * 36 + j + 4);
+        u32x4 hi, lo;
+        #pragma unroll
+        for (int u = 0; u < 8; u++)
+            y[u] = i > j + u ? 0x1p6f * y[u] : i == j + u ? 0x1p6f : 0.0f;
+        fused_split(y[0], y[1], hi.x, lo.x);
+        fused_split(y[2], y[3], hi.y, lo.y);
+        fused_split(y[4], y[5], hi.z, lo.z);
+        fused_split(y[6], y[7], hi.w, lo.w);
+        const int at = fused_chunk(i, e & 3);
+        *(u32x4 *)(v + at) = hi;
+% if PRODUCTS == 3 then
+        *(u32x4 *)(v + ${PLANE} + at) = lo;
+% end
+% if not RESIDENT then
+        *(u32x4 *)(copy + at) = hi;
+% if PRODUCTS == 3 then
+        *(u32x4 *)(copy + ${V_BYTES} + at) = lo;
+% end
+% end
+    }
+}
