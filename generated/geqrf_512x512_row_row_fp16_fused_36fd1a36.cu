@@ -1,14 +1,14 @@
-#line 170 "families/fused.lua"
+#line 162 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
 #include "device/block.cuh"
 #include "device/mma.cuh"
 #include "device/copy.cuh"
-#line 177 "families/fused.lua"
+#line 169 "families/fused.lua"
 #include "device/wgmma.cuh"
 #include "device/stmatrix.cuh"
-#line 180 "families/fused.lua"
+#line 172 "families/fused.lua"
 
 using namespace qrs;
 
@@ -82,6 +82,11 @@ QRS_DEV float times(power_of_two f, float x)
 // Left-looking updates of a 64-column block by warpgroup products: C^T in the accumulators of two warpgroups.
 //
 // Parameters: M, N, K; NT = row tiles of 64; J = tiles a warpgroup; IN, OUT layouts.
+// Code is short on purpose: a panel walks all of it once, and what an SM's instruction cache (128 KB) does not keep is fetched again
+// for every panel, which costs more than executing it. Whatever can be a rolled loop over shared memory is one.
+// Block in shared memory: fp32, where the planes of V go later, tile of 64 rows by tile of 64 rows; each tile's columns 0..31 fill the 8 KB that
+// its high plane will take, the others the low plane's. A column's 64 rows adjoin but for a swizzle (wide_swizzle), which lets a warp
+// touch 8 columns x 4 rows, 4 rows at a time, or whole columns without bank conflicts.
 // Fragment: warpgroup wg holds row tiles 2 j + wg; c[j][4 i + e] is row (2 j + wg) 64 + 8 i + 2 q + (e & 1), column 16 w + g + 8 (e >> 1) of the block,
 // with w the warp in the warpgroup, g = lane / 4, q = lane % 4. Entries past the matrix are zero.
 // V of a finished panel: fp16 tiles of 64 rows x 128 bytes, 128-byte swizzle, from the panel's first row on, scaled by 2^LIFT; one such tile
@@ -141,104 +146,179 @@ QRS_DEV void wide_product(float (&d)[32], const u32 (&a)[4], const u32 (&al)[4],
     wgmma_f16_rs<64, TRANS>(d, a[0], a[1], a[2], a[3], b, true);
 }
 
-// Calls f(address, j, i, inside) for every c[j][i] of block `first` of a matrix in global memory. Addresses advance by
-// additions: products of the pitch with every row number would be most of the kernel's code.
-#line 66 "blocks/fused_wide.cuh"
-template <class P, class F> QRS_DEV void wide_walk(P *a, i64 ld, int first, F f)
+// A column of the block in shared memory; entry i counts from tile 0 of it.
+struct wide_line {
+    float *at;
+    int swizzle;
+};
+QRS_DEV int wide_swizzle(int col) { return (col & 3) << 3 | (col & 4); } // flips bits 2..4 of the row
+QRS_DEV wide_line wide_column_line(u8 *v, int col)
 {
-    const int wg = wide_group(), row = wg * 64 + wide_row(0), col = first + wide_column(0);
-#line 73 "blocks/fused_wide.cuh"
-    P *at = a + (i64)row * ld + col;
-    const i64 across = 8, next = ld, eight = 8 * ld;
-#line 76 "blocks/fused_wide.cuh"
-    #pragma unroll
-    for (int j = 0; j < 4; j++) {
-        #pragma unroll
-        for (int i = 0; i < 8; i++) {
-            #pragma unroll
-            for (int e = 0; e < 2; e++)
-                #pragma unroll
-                for (int h = 0; h < 2; h++) {
-                    const bool in = true && true;
-                    f(at + e * next + h * across, j, 4 * i + 2 * h + e, in);
-                }
-            at += eight;
-        }
-        at += 8 * eight; // the other warpgroup's tile
-    }
+    return {(float *)(v + (col >> 5) * 65536) + (col & 31) * 64, wide_swizzle(col)};
 }
-#line 93 "blocks/fused_wide.cuh"
+QRS_DEV float &wide_entry(wide_line l, int i) { return l.at[(i >> 6) * 2048 + ((i & 63) ^ l.swizzle)]; }
+QRS_DEV f32x4 &wide_four(wide_line l, int i) { return *(f32x4 *)&wide_entry(l, i); } // rows i .. i + 3, i a multiple of 4
 
-// Block `first` of A, scaled as in fused_load.cuh (every column's largest finite magnitude to [1, 2) 2^LIFT). Returns bits: 1 when it is not all
-// zero, 2 when a column's weight is concentrated on few rows, where one fp16 product is not enough: its 1-norm is below 0.6 sqrt(m) times its
-// 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds that fail). stats: shared, [3][2][64].
-QRS_DEV int wide_load(wide_tile &c, const float *a, i64 lda, int first, float *stats, int *bad, int *exponent)
+// Rolled loops over the block: a warp takes eight columns, a thread every fourth four rows of one.
+QRS_DEV int wide_mine() { return (int)warp() * 8 + ((int)lane() & 7); }
+QRS_DEV int wide_start() { return ((int)lane() >> 3) * 4; }
+QRS_DEV float wide_total(float x) // over a column's threads
+{
+    x += shfl_xor(x, 8);
+    return x + shfl_xor(x, 16);
+}
+QRS_DEV u32 wide_most(u32 x)
+{
+    u32 y = shfl_xor(x, 8);
+    x = x > y ? x : y;
+    y = shfl_xor(x, 16);
+    return x > y ? x : y;
+}
+// Magnitudes compare as integers, and NaN and infinity come out on top.
+QRS_DEV u32 wide_largest(u32 most, f32x4 x)
+{
+    const float e[4] = {x.x, x.y, x.z, x.w};
+    #pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const u32 bits = as_u32(e[i]) & 0x7fffffffu;
+        most = most > bits ? most : bits;
+    }
+    return most;
+}
+
+// A thread's places in a tile's fragment: entry i of it (a pair of rows) is at at[i & 3] + (i >> 2) * 32 + half * 512.
+struct wide_places {
+    float *at[4];
+};
+QRS_DEV wide_places wide_fragment(u8 *v)
+{
+    const wide_line l = wide_column_line(v, wide_column(0));
+    wide_places p;
+    #pragma unroll
+    for (int i = 0; i < 4; i++)
+        p.at[i] = l.at + (wide_row(i) ^ l.swizzle);
+    return p;
+}
+QRS_DEV void wide_get(float (&d)[32], wide_places p, int by)
+{
+    #pragma unroll
+    for (int i = 0; i < 8; i++)
+        #pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const f32x2 x = *(const f32x2 *)(p.at[i & 3] + by + (i >> 2) * 32 + h * 512);
+            d[4 * i + 2 * h] = x.x;
+            d[4 * i + 2 * h + 1] = x.y;
+        }
+}
+QRS_DEV void wide_put(const float (&d)[32], wide_places p, int by)
+{
+    #pragma unroll
+    for (int i = 0; i < 8; i++)
+        #pragma unroll
+        for (int h = 0; h < 2; h++)
+            *(f32x2 *)(p.at[i & 3] + by + (i >> 2) * 32 + h * 512) = {d[4 * i + 2 * h], d[4 * i + 2 * h + 1]};
+}
+
+// Shared memory to accumulators, and back with tile `turn` first and those before it last.
+QRS_DEV void wide_fill(wide_tile &c, u8 *v)
 {
     const int wg = wide_group();
-    wide_walk(a, lda, first, [&](const float *at, int j, int i, bool in) { c[j][i] = in ? *at : 0.0f; });
-    float most[2] = {0.0f, 0.0f}, sum[2] = {0.0f, 0.0f}, square[2] = {0.0f, 0.0f};
-    bool odd = false;
+    const wide_places p = wide_fragment(v);
     #pragma unroll
     for (int j = 0; j < 4; j++)
-        #pragma unroll
-        for (int i = 0; i < 32; i++) {
-            const float v = fabsf(c[j][i]);
-            const bool finite = v <= 0x1.fffffep127f;
-            odd = odd || !finite;
-            most[i >> 1 & 1] = fmaxf(most[i >> 1 & 1], finite ? v : 0.0f);
-        }
+        wide_get(c[j], p, (2 * j + wg) * 2048); // beyond the last tile: whatever lies there, as nobody uses it
+}
+QRS_DEV int wide_turned(int tile, int turn) { return tile - turn + (tile < turn ? 8 : 0); }
+QRS_DEV void wide_drain(const wide_tile &c, u8 *v, int turn)
+{
+    const int wg = wide_group();
+    const wide_places p = wide_fragment(v);
     #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        most[h] = fmaxf(most[h], shfl_xor(most[h], 1));
-        most[h] = fmaxf(most[h], shfl_xor(most[h], 2));
-        if ((lane() & 3) == 0)
-            stats[wg * 64 + wide_column(h)] = most[h];
-    }
-    if (odd)
-        *bad = 1;
-    block_sync();
-    #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const float mine = fmaxf(stats[wide_column(h)], stats[64 + wide_column(h)]);
-        const int ex = mine > 0.0f ? pow2_exponent(mine) : 0;
-        if (wg == 0 && (lane() & 3) == 0)
-            exponent[wide_column(h)] = ex;
-        const power_of_two f = make_power_of_two(QRS_LIFT - ex);
-        #pragma unroll
-        for (int j = 0; j < 4; j++)
+    for (int j = 0; j < 4; j++)
+        if (true)
+            wide_put(c[j], p, wide_turned(2 * j + wg, turn) * 2048);
+}
+
+#line 163 "blocks/fused_wide.cuh"
+// Block `first` of A to shared memory, scaled as in fused_load.cuh (every column's largest magnitude to [1, 2) 2^LIFT; not finite: not scaled).
+// Returns bits, the same in a warp: 1 when its columns are not all zero, 2 when one's weight is concentrated on few rows, where one fp16
+// product is not enough: its 1-norm is below 0.6 sqrt(m) times its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds
+// that fail).
+QRS_DEV int wide_load(u8 *v, const float *a, i64 lda, int first, int *bad, int *exponent)
+{
+    const int col = first + wide_mine();
+    const wide_line line = wide_column_line(v, wide_mine());
+    const i64 next = lda;
+    u32 most = 0;
+    {
+        int row = wide_start();
+        const float *at = a + (row * lda + col);
+        #pragma unroll 4
+        for (; row < 512; row += 16) {
+            float x[4];
             #pragma unroll
-            for (int i = 0; i < 8; i++)
-                #pragma unroll
-                for (int e = 0; e < 2; e++) {
-                    float &x = c[j][4 * i + 2 * h + e];
-                    x = times(f, x);
-                    sum[h] += fabsf(x);
-                    square[h] = fmaf(x, x, square[h]);
-                }
-    }
-    const bool some = warp_any(stats[lane()] > 0.0f || stats[32 + lane()] > 0.0f || stats[64 + lane()] > 0.0f || stats[96 + lane()] > 0.0f) || *bad;
-#line 143 "blocks/fused_wide.cuh"
-    #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        sum[h] += shfl_xor(sum[h], 1);
-        sum[h] += shfl_xor(sum[h], 2);
-        square[h] += shfl_xor(square[h], 1);
-        square[h] += shfl_xor(square[h], 2);
-        if ((lane() & 3) == 0) {
-            stats[128 + wg * 64 + wide_column(h)] = sum[h];
-            stats[256 + wg * 64 + wide_column(h)] = square[h];
+            for (int e = 0; e < 4; e++)
+                x[e] = true ? at[e * next] : 0.0f;
+            const f32x4 four = {x[0], x[1], x[2], x[3]};
+            wide_four(line, row) = four;
+            most = wide_largest(most, four);
+            at += 16 * next;
         }
     }
-    block_sync();
-    bool few = false;
-    #pragma unroll
-    for (int t = 0; t < 2; t++) {
-        const int col = lane() + 32 * t;
-        const float one = stats[128 + col] + stats[192 + col], two = stats[256 + col] + stats[320 + col];
-        few = few || one * one < 184.32f * two;
+    most = wide_most(most);
+    const bool finite = most < 0x7f800000u;
+    const int ex = finite && most > 0 ? pow2_exponent(as_f32(most)) : 0;
+    if (wide_start() == 0) {
+        exponent[wide_mine()] = ex;
+        if (!finite)
+            *bad = 1;
     }
-    return (some ? 1 : 0) | (warp_any(few) ? 2 : 0);
-#line 166 "blocks/fused_wide.cuh"
+    const power_of_two f = make_power_of_two(QRS_LIFT - ex);
+    float sum = 0.0f, square = 0.0f;
+    #pragma unroll 2
+    for (int row = wide_start(); row < 512; row += 16) {
+        f32x4 &x = wide_four(line, row);
+        const f32x4 y = {times(f, x.x), times(f, x.y), times(f, x.z), times(f, x.w)};
+        x = y;
+#line 204 "blocks/fused_wide.cuh"
+        sum += (fabsf(y.x) + fabsf(y.y)) + (fabsf(y.z) + fabsf(y.w));
+        square = fmaf(y.x, y.x, fmaf(y.y, y.y, fmaf(y.z, y.z, fmaf(y.w, y.w, square))));
+#line 207 "blocks/fused_wide.cuh"
+    }
+#line 209 "blocks/fused_wide.cuh"
+    sum = wide_total(sum);
+    square = wide_total(square);
+#line 212 "blocks/fused_wide.cuh"
+    return (warp_any(most > 0) ? 1 : 0) | (warp_any(sum * sum < 184.32f * square) ? 2 : 0);
+}
+
+// The block from shared memory to H: R, scaled back, and with `panel` V below the diagonal. Tile `turn` comes first in
+// shared memory. The diagonal tile then becomes V's, with its ones and zeros.
+QRS_DEV void wide_write(u8 *v, float *h, i64 ldh, int first, int turn, bool panel, const int *exponent)
+{
+    const int col = first + wide_mine(), edge = panel ? col : 512;
+    const wide_line line = wide_column_line(v, wide_mine());
+    const i64 next = ldh;
+    const power_of_two f = make_power_of_two(exponent[wide_mine()] - QRS_LIFT);
+    int row = wide_start();
+    float *at = h + (row * ldh + col);
+    #pragma unroll 2
+    for (; row < 512; row += 16) {
+        f32x4 &from = wide_four(line, row + (row < 64 * turn ? 512 : 0) - 64 * turn);
+        const float x[4] = {from.x, from.y, from.z, from.w};
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            if (true)
+                at[e * next] = row + e > edge ? x[e] : times(f, x[e]);
+        if (panel && row >> 6 == turn) {
+            float y[4];
+            #pragma unroll
+            for (int e = 0; e < 4; e++)
+                y[e] = row + e > edge ? x[e] : row + e == edge ? 1.0f : 0.0f;
+            from = {y[0], y[1], y[2], y[3]};
+        }
+        at += 16 * next;
+    }
 }
 
 // First half of an update by panel p, whose V (and low plane) starts at v (vl): this warpgroup's share of W^T to its half of x
@@ -345,13 +425,16 @@ template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, saddr v, sa
 // the pivot row, so one array holds both. Everything off the chain dots -> barrier -> scalars -> update runs in its shadow: the
 // update of G by step j happens during step j + 1, of which only row j + 1 is needed at once (`row`), and every lane also carries
 // the next pivot column at its own rows (xb), found from its old values and its own g. One barrier of 128 threads a column.
-// Measured on an H200, NC = 1, with 4 warps: 258 cycles a column (1, 2, 8 warps: 763, 303, 400); 64 columns at once: 454.
-#line 18 "blocks/gram_recursion.cuh"
+// Registers turn by one place after every four columns, so that the pivot row is always number 0: the loop over columns is rolled, and
+// its code short (straight-line code is fetched again for every panel when a kernel outgrows the instruction cache). Rows of M are then
+// the last ones, x[k] for k >= live.
+// Measured on an H200, NC = 1, with 4 warps and straight-line code: 258 cycles a column (1, 2, 8 warps: 763, 303, 400); 64 columns at once: 454.
+#line 21 "blocks/gram_recursion.cuh"
 // Shared; read and written four floats at a time. Every first index is the column's parity.
 struct alignas(16) gram_buffers {
     float part[2][68][4]; // dots by column and warp
     f32x2 pivot[2][68]; // row j of P1 and of G
-    float next[2][32];    // old column j + 1 of x, in the order of the rows' owners: row 4 k + w at 8 w + k
+    float next[2][32];    // old column j + 1 of x, in the order of the rows' owners: x[k] of warp w at 8 w + k
     float row[2][32];     // row j of G in that order
     float g[2][32];       // g of step j in that order
 };
@@ -388,27 +471,24 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
         s->pivot[l][64] = {0.0f, 0.0f};
     }
 
-    #pragma unroll
+    #pragma unroll 1
     for (int jj = 0; jj < 8; jj++) {
+        const int live = 8 - jj;
         #pragma unroll 1
         for (int jw = 0; jw < 4; jw++) {
             const int j = jj * 4 + jw, b = j & 1;
             const bool own = w == jw;
             #pragma unroll
             for (int t = 0; t < 2; t++) {
-                float even = fmaf(w > jw ? xb[jj] : 0.0f, x[jj][t], own ? row[t] : 0.0f), odd = 0.0f;
+                float sum[4] = {own ? row[t] : 0.0f, 0.0f, 0.0f, 0.0f};
                 #pragma unroll
-                for (int k = jj + 1; k < 8; k++) {
-                    if ((k - jj) & 1)
-                        odd = fmaf(xb[k], x[k][t], odd);
-                    else
-                        even = fmaf(xb[k], x[k][t], even);
-                }
-                s->part[b][l + 32 * t][w] = even + odd;
+                for (int k = 0; k < 8; k++)
+                    sum[k & 3] = fmaf((k == 0 ? w > jw : k < live) ? xb[k] : 0.0f, x[k][t], sum[k & 3]);
+                s->part[b][l + 32 * t][w] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
                 if (own) {
-                    s->pivot[b][l + 32 * t] = {x[jj][t], row[t]};
+                    s->pivot[b][l + 32 * t] = {x[0][t], row[t]};
                     if (t == 0)
-                        s->row[b][(l & 3) * 8 + (l >> 2)] = row[t];
+                        s->row[b][(l & 3) * 8 + (((l >> 2) - jj) & 7)] = row[t];
                 }
             }
             if (l == j + 1) {
@@ -442,7 +522,7 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
                 this_row[k] = v.x, this_row[k + 1] = v.y, this_row[k + 2] = v.z, this_row[k + 3] = v.w;
             }
             #pragma unroll
-            for (int k = jj; k < 8; k++)
+            for (int k = 0; k < 8; k++)
                 #pragma unroll
                 for (int t = 0; t < 2; t++)
                     gram[k][t] = fmaf(-old_row[k], old_g[t], fmaf(-last_g[k], old_h[t], gram[k][t]));
@@ -452,8 +532,8 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
             const float gap = copysignf(fabsf(pj.x) + norm, pj.x);
             const float gn = step * fmaf(rho, (dn.x + dn.y) + (dn.z + dn.w), pn.x);
             if (own) { // the pivot row leaves P1 and becomes a row of M
-                xb[jj] = 1.0f;
-                next[jj] = 0.0f;
+                xb[0] = 1.0f;
+                next[0] = 0.0f;
             }
             #pragma unroll
             for (int t = 0; t < 2; t++) {
@@ -465,9 +545,9 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
                     beta_of = some ? copysignf(norm, -pj.x) : pj.x;
                 }
                 if (own) {
-                    x[jj][t] = c < j ? x[jj][t] : c == j ? 1.0f : 0.0f;
+                    x[0][t] = c < j ? x[0][t] : c == j ? 1.0f : 0.0f;
                     if (t == 0)
-                        s->g[b][(l & 3) * 8 + (l >> 2)] = g;
+                        s->g[b][(l & 3) * 8 + (((l >> 2) - (jw == 3 ? jj + 1 : jj)) & 7)] = g; // read when registers have turned
                     if (c > j && (t == 0 || passive))
                         rv[j * 68 + c] = fmaf(-gl, gap, pl[t].x);
                 }
@@ -476,10 +556,7 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
                     x[k][t] = fmaf(-g, xb[k], x[k][t]);
                 old_h[t] = fmaf(-g, pj.y, pl[t].y);
                 old_g[t] = g;
-                float below = gram[jj][t];
-                if (jj + 1 < 8)
-                    below = jw == 3 ? gram[jj + 1 < 8 ? jj + 1 : jj][t] : below;
-                row[t] = fmaf(-pn.y, g, fmaf(-gn, old_h[t], below));
+                row[t] = fmaf(-pn.y, g, fmaf(-gn, old_h[t], jw == 3 ? gram[1][t] : gram[0][t]));
             }
             #pragma unroll
             for (int k = 0; k < 8; k++) {
@@ -489,6 +566,25 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
             if (threadIdx.x == 0)
                 tau[j] = some ? fmaf(fabsf(pj.x), q, 1.0f) : 0.0f;
         }
+        const float xb0 = xb[0], old0 = old_row[0];
+        #pragma unroll
+        for (int k = 0; k + 1 < 8; k++) {
+            xb[k] = xb[k + 1];
+            old_row[k] = old_row[k + 1];
+        }
+        xb[7] = xb0;
+        old_row[7] = old0;
+        #pragma unroll
+        for (int t = 0; t < 2; t++) {
+            const float x0 = x[0][t], gram0 = gram[0][t];
+            #pragma unroll
+            for (int k = 0; k + 1 < 8; k++) {
+                x[k][t] = x[k + 1][t];
+                gram[k][t] = gram[k + 1][t];
+            }
+            x[7][t] = x0;
+            gram[7][t] = gram0;
+        }
     }
     #pragma unroll
     for (int k = 0; k < 8; k++) {
@@ -496,10 +592,10 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
         m[i * 68 + l] = i <= l ? x[k][0] * rho_of : 0.0f;
         if (i >= l)
             rv[i * 68 + l] = i == l ? beta_of : x[k][0] * rho_of;
-#line 168 "blocks/gram_recursion.cuh"
+#line 184 "blocks/gram_recursion.cuh"
         if (passive)
             m[i * 68 + l + 32] = x[k][1];
-#line 171 "blocks/gram_recursion.cuh"
+#line 187 "blocks/gram_recursion.cuh"
     }
     // What cancelled cannot be trusted: a norm far below the column's own, a tail that is negative, tiny, or zero only by
     // cancellation. NaN fails.
@@ -526,36 +622,37 @@ QRS_DEV void gram_split(float x, u32 &hi, u32 &lo)
     lo = tf32_bits(x - as_f32(hi));
 }
 
-// d += A B for a 16 x 8 tile at (row, col) of a product with 32 terms, one warp, operands in shared memory. A(i, k) = a[i lda + k], or with TRANSPOSED
-// a[k lda + i]; B(k, j) = b[k ldb + j]. d as m16n8k8 has it: d[0..1] at (row + g, col + 2q..), d[2..3] eight rows below.
-template <bool TRANSPOSED> QRS_DEV void gram_tile(float (&d)[4], const float *a, int lda, const float *b, int ldb, int row, int col)
+#line 11 "blocks/gram_small.cuh"
+// to = from + A B (from null: 0) times `sign`, 32 x 32 x 32, rows 68 apart, all in shared memory, where `to` may be any of the others. A(i, k) is
+// a[68 i + k], or with `turned` a[68 k + i]. All 256 threads: warp w forms the 16 x 8 tile m16n8k8 holds. Synchronises between and after.
+QRS_DEV void gram_product(float *to, const float *from, const float *a, bool turned, const float *b, float sign)
 {
-    const int g = lane() >> 2, q = lane() & 3;
-    #pragma unroll
-    for (int k = 0; k < 32; k += 8) {
+    const int w = warp(), g = lane() >> 2, q = lane() & 3, row = (w >> 2) * 16 + g, col = (w & 3) * 8;
+    const int ai = turned ? 1 : 68, ak = turned ? 68 : 1, place = row * 68 + col + 2 * q;
+    float d[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    if (from) {
+        d[0] = from[place], d[1] = from[place + 1], d[2] = from[place + 8 * 68], d[3] = from[place + 8 * 68 + 1];
+    }
+    a += row * ai + q * ak;
+    b += q * 68 + col + g;
+    #pragma unroll 2
+    for (int k = 0; k < 4; k++) {
         u32 h[4], lo[4], bh[2], bl[2];
-        #pragma unroll
-        for (int e = 0; e < 4; e++) {
-            const int i = row + g + (e & 1) * 8, kk = k + q + (e >> 1) * 4;
-            gram_split(TRANSPOSED ? a[kk * lda + i] : a[i * lda + kk], h[e], lo[e]);
-        }
-        #pragma unroll
-        for (int e = 0; e < 2; e++)
-            gram_split(b[(k + q + e * 4) * ldb + col + g], bh[e], bl[e]);
+        gram_split(a[0], h[0], lo[0]);
+        gram_split(a[8 * ai], h[1], lo[1]);
+        gram_split(a[4 * ak], h[2], lo[2]);
+        gram_split(a[4 * ak + 8 * ai], h[3], lo[3]);
+        gram_split(b[0], bh[0], bl[0]);
+        gram_split(b[4 * 68], bh[1], bl[1]);
         mma_tf32(d, h, bl[0], bl[1]);
         mma_tf32(d, lo, bh[0], bh[1]);
         mma_tf32(d, h, bh[0], bh[1]);
+        a += 8 * ak;
+        b += 8 * 68;
     }
-}
-QRS_DEV void gram_tile_get(float (&d)[4], const float *from, int ld, int row, int col)
-{
-    const float *at = from + (row + ((int)lane() >> 2)) * ld + col + ((int)lane() & 3) * 2;
-    d[0] = at[0], d[1] = at[1], d[2] = at[8 * ld], d[3] = at[8 * ld + 1];
-}
-QRS_DEV void gram_tile_put(const float (&d)[4], float *to, int ld, int row, int col)
-{
-    float *at = to + (row + ((int)lane() >> 2)) * ld + col + ((int)lane() & 3) * 2;
-    at[0] = d[0], at[1] = d[1], at[8 * ld] = d[2], at[8 * ld + 1] = d[3];
+    block_sync();
+    to[place] = sign * d[0], to[place + 1] = sign * d[1], to[place + 8 * 68] = sign * d[2], to[place + 8 * 68 + 1] = sign * d[3];
+    block_sync();
 }
 #line 1 "blocks/gram_pair.cuh"
 // A panel of 64 columns as two Gram recursions of 32 with a block update between them: 64 at once cost 454 cycles a column, two of 32 about 300.
@@ -565,78 +662,68 @@ QRS_DEV void gram_tile_put(const float (&d)[4], float *to, int ld, int row, int 
 //   G22 + G21 Z + Z'(G12 + G11 Z)
 // for the rows below both. Then V[32:64, 0:32] = P1[32:64, 0:32] M1 and M = [M1, Z M2; 0, M2].
 //
-// All 256 threads call. rv: top block, 64 x 64 with stride 68, becomes R on and above the diagonal and V below. gram: G of the rows below,
-// likewise, becomes M. half: 32 x 68 floats; whole: 64. steps, bare: as in
-// gram_recursion. Returns, in thread 0 alone, whether both recursions went well. Synchronises.
-QRS_DEV bool gram_pair(float *rv, float *gram, float *half, float *whole, gram_buffers *s, float *tau, int steps, bool bare)
-{
-    const int w = warp(), row = (w >> 2) * 16, col = (w & 3) * 8; // this warp's tile of a 32 x 32 product
-    float *lower = rv + 32 * 68, *corner = rv + 32 * 68 + 32, *g21 = gram + 32 * 68, *g22 = gram + 32 * 68 + 32;
-    float d[4], e[4];
-    bool good = true;
-
-    if (threadIdx.x < 64)
-        whole[threadIdx.x] = gram_square(rv, gram, 64, threadIdx.x);
-    #pragma unroll
-    for (int c = 0; c < 64; c += 32) { // rows 32..63 are below the first half's top block
-        gram_tile_get(d, gram, 68, row, col + c);
-        gram_tile<true>(d, lower, 68, lower, 68, row, col + c);
-        gram_tile_put(d, half, 68, row, col + c);
-    }
-    block_sync();
-    #pragma unroll 1
-    for (int h = 0; h < 2; h++) {
-        if (w < 4)
-            good = gram_recursion(h ? corner : rv, h ? g22 : half, whole + 32 * h, s, h ? g22 : half, h ? corner : rv, tau + 32 * h,
-                                  steps - 32 * h, h && bare, h == 0) && good;
-        block_sync();
-        if (h == 0) {
-            gram_tile_get(d, corner, 68, row, col);
-            gram_tile<false>(d, lower, 68, half + 32, 68, row, col);
-            gram_tile_get(e, gram + 32, 68, row, col);
-            gram_tile<false>(e, gram, 68, half + 32, 68, row, col);
-            block_sync();
-            gram_tile_put(d, corner, 68, row, col);
-            gram_tile_put(e, gram + 32, 68, row, col);
-            d[0] = d[1] = d[2] = d[3] = 0.0f;
-            gram_tile<false>(d, lower, 68, half, 68, row, col);
-            block_sync();
-            gram_tile_put(d, lower, 68, row, col);
-            gram_tile_get(e, g22, 68, row, col);
-            gram_tile<false>(e, g21, 68, half + 32, 68, row, col);
-            gram_tile<true>(e, half + 32, 68, gram + 32, 68, row, col);
-            gram_tile_put(e, g22, 68, row, col);
-            block_sync();
-        }
-    }
-    d[0] = d[1] = d[2] = d[3] = 0.0f;
-    gram_tile<false>(d, half + 32, 68, g22, 68, row, col);
-    gram_tile_put(d, gram + 32, 68, row, col);
-    gram_tile_get(e, half, 68, row, col);
-    gram_tile_put(e, gram, 68, row, col);
-    d[0] = d[1] = d[2] = d[3] = 0.0f;
-    gram_tile_put(d, g21, 68, row, col);
-    block_sync();
-    return good;
-}
-#line 1 "blocks/fused_wide_panel.cuh"
-// A panel of 64 columns in the fragment layout of fused_wide.cuh: Gram recursion on the top block, everything tall by warpgroup products,
-// and a plain column-by-column way to fall back to.
-//
-// Parameters: M, N, K, NT, J, OUT, LIMIT.
 // Shared memory of a panel, in the region that updates use for exchange:
 struct wide_shared {
-    float exchange[4096];      // one warpgroup's share of a 64 x 64 sum; then T in fp32
-    float rv[64 * 68];         // top block; then R on and above the diagonal, V below
-    float gram[64 * 68];       // G; then M; then V'V
-    int shift[64];             // P2's columns times 2^-shift have their largest magnitude in [32, 64)
-    float most[2][64], square[2][64], whole[64];
+    float half[64 * 68];   // of the two recursions; also one warpgroup's share of a 64 x 64 sum; then T in fp32
+    float rv[64 * 68];     // top block; then R on and above the diagonal, V below
+    float gram[64 * 68];   // G; then M; then V'V
+    int shift[64];         // what is packed times 2^-shift has its columns' largest magnitudes in [32, 64)
+    float back[64], whole[64];
     int verdict;
     union {
         gram_buffers recursion;
         float product[32 * 33];
     };
 };
+
+// All 256 threads call. s->rv: top block, becomes R on and above the diagonal and V below. s->gram: G of the rows below, becomes M. s->half is
+// overwritten. steps, bare: as in gram_recursion. Returns, in thread 0 alone, whether both recursions went well. Synchronises.
+QRS_DEV bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
+{
+    const int tid = threadIdx.x;
+    float *rv = s->rv, *lower = rv + 32 * 68, *corner = lower + 32, *half = s->half, *z = half + 32;
+    float *gram = s->gram, *g12 = gram + 32, *g21 = gram + 32 * 68, *g22 = g21 + 32;
+    bool good = true;
+    if (tid < 64)
+        s->whole[tid] = gram_square(rv, gram, 64, tid);
+    // One loop: the products' code, and the recursion's, is there once. Rows 32..63 are below the first half's top block.
+    #pragma unroll 1
+    for (int op = 0; op < 10; op++) {
+        if (op == 2 || op == 8) {
+            const int h = op == 8;
+            if (warp() < 4)
+                good = gram_recursion(h ? corner : rv, h ? g22 : half, s->whole + 32 * h, &s->recursion, h ? g22 : half, h ? corner : rv,
+                                      tau + 32 * h, steps - 32 * h, h && bare, h == 0) && good;
+            block_sync();
+            continue;
+        }
+        float *to, *from, *a, *b;
+        switch (op) {
+        case 0: to = half, from = gram, a = lower, b = lower; break;
+        case 1: to = z, from = g12, a = lower, b = corner; break;
+        case 3: to = from = corner, a = lower, b = z; break;
+        case 4: to = from = g12, a = gram, b = z; break;
+        case 5: to = lower, from = nullptr, a = lower, b = half; break;
+        case 6: to = from = g22, a = g21, b = z; break;
+        case 7: to = from = g22, a = z, b = g12; break;
+        default: to = g12, from = nullptr, a = z, b = g22; break;
+        }
+        gram_product(to, from, a, op < 2 || op == 7, b, 1.0f);
+    }
+    #pragma unroll 1
+    for (int e = tid; e < 1024; e += 256) {
+        const int at = (e >> 5) * 68 + (e & 31);
+        gram[at] = half[at];
+        g21[at] = 0.0f;
+    }
+    block_sync();
+    return good;
+}
+#line 1 "blocks/fused_wide_panel.cuh"
+// A panel of 64 columns in shared memory (the layout of fused_wide.cuh): Gram recursion on the top block, everything tall by warpgroup products,
+// and a plain column-by-column way to fall back to.
+//
+// Parameters: M, N, K, NT, LIMIT.
 
 // Exponent that brings `most` to [32, 64), bounded so that its powers of two are normal.
 QRS_DEV int wide_shift(float most)
@@ -646,40 +733,15 @@ QRS_DEV int wide_shift(float most)
 }
 QRS_DEV float wide_power(int e) { return as_f32((u32)(127 + e) << 23); }
 
-// Column `col` of a panel held in fp32 where the planes were: of each tile of 64 rows, columns 0..31 fill the high plane's 8 KB and the others
-// the low plane's; row i of the column is at [(i >> 6) * 2048 + (i & 63)].
-QRS_DEV float *wide_line(u8 *v, u8 *vl, int col) { return (float *)(col < 32 ? v : vl) + (col & 31) * 64; }
-QRS_DEV float &wide_entry(float *line, int i) { return line[(i >> 6) * 2048 + (i & 63)]; }
-
-// Brings the panel there from what wide_store left: fp32 level against each column's largest magnitude. Synchronises.
-QRS_DEV void wide_restore(u8 *v, u8 *vl, const float *top, const int *shift, int tiles)
-{
-    const int col = threadIdx.x & 63, part = (threadIdx.x >> 6) * 16;
-    #pragma unroll 1
-    for (int tile = 0; tile < tiles; tile++) {
-        float x[16];
-        #pragma unroll
-        for (int i = 0; i < 16; i++) {
-            const int at = tile * 8192 + wide_chunk(part + i, col >> 3) + (col & 7) * 2;
-            x[i] = tile == 0 ? top[(part + i) * 64 + col] : wide_power(shift[col]) * (f16_value(*(u16 *)(v + at)) + f16_value(*(u16 *)(vl + at)));
-        }
-        block_sync();
-        #pragma unroll
-        for (int i = 0; i < 16; i++)
-            wide_line(v, vl, col)[tile * 2048 + part + i] = x[i];
-        block_sync();
-    }
-}
-
-// The panel one column after another in that place: a warp takes every eighth column, a barrier a column, nothing clever and little
+// The panel one column after another where it lies in shared memory: a warp takes every eighth column, a barrier a column, nothing clever and little
 // code. rows: how many there are. V below the diagonal and R on and above it afterwards. steps: columns that have a reflector.
 // tau: shared, 64. Synchronises.
-QRS_DEV void wide_rows(u8 *v, u8 *vl, int rows, int steps, float *tau)
+QRS_DEV void wide_rows(u8 *v, int rows, int steps, float *tau)
 {
     const int w = warp(), l = lane();
     #pragma unroll 1
     for (int step = 0; step < steps; step++) {
-        float *x = wide_line(v, vl, step);
+        const wide_line x = wide_column_line(v, step);
         float squares = 0.0f, most = 0.0f;
         #pragma unroll 1
         for (int i = step + 1 + l; i < rows; i += 32) {
@@ -710,7 +772,8 @@ QRS_DEV void wide_rows(u8 *v, u8 *vl, int rows, int steps, float *tau)
         const reflector r = zero ? no_reflector(raw) : make_reflector(times(shrink, raw), squares);
         #pragma unroll 1
         for (int col = step + 1 + ((w - step - 1) & 7); col < 64; col += 8) {
-            float *y = wide_line(v, vl, col), dot = 0.0f;
+            const wide_line y = wide_column_line(v, col);
+            float dot = 0.0f;
             #pragma unroll 2
             for (int i = step + 1 + l; i < rows; i += 32)
                 dot = fmaf(times(shrink, wide_entry(x, i)), wide_entry(y, i), dot);
@@ -739,11 +802,79 @@ QRS_DEV void wide_rows(u8 *v, u8 *vl, int rows, int steps, float *tau)
     block_sync();
 }
 
-// Adds the warpgroups' shares of a symmetric 64 x 64 sum, times f, into out (row stride 68). Synchronises before and after.
-QRS_DEV void wide_sum(const float (&d)[32], float f, float *exchange, float *out)
+// Tile 0 to s->rv, and back. Every warp its own columns.
+QRS_DEV void wide_top(u8 *v, float *rv, bool back)
+{
+    const wide_line line = wide_column_line(v, wide_mine());
+    #pragma unroll 1
+    for (int i = wide_start(); i < 64; i += 16) {
+        float *at = rv + i * 68 + wide_mine();
+        f32x4 &x = wide_four(line, i);
+        if (back)
+            x = {at[0], at[68], at[136], at[204]};
+        else
+            at[0] = x.x, at[68] = x.y, at[136] = x.z, at[204] = x.w;
+    }
+}
+
+// s->shift from the rows below the top block. Every warp its own columns.
+QRS_DEV void wide_measure(u8 *v, int tiles, int *shift)
+{
+    const wide_line line = wide_column_line(v, wide_mine());
+    u32 most = 0;
+    #pragma unroll 2
+    for (int i = 64 + wide_start(); i < 64 * tiles; i += 16)
+        most = wide_largest(most, wide_four(line, i));
+    most = wide_most(most);
+    if (wide_start() == 0)
+        shift[wide_mine()] = wide_shift(as_f32(most));
+}
+
+// Tiles begin .. tiles-1 become fp16 pairs, times 2^-shift, in the planes, which fill the same space; X'X of them to s->gram. Without `low` there are
+// no low halves. Synchronises after.
+QRS_DEV void wide_pack(u8 *v, int begin, int tiles, bool low, wide_shared *s)
 {
     const int wg = wide_group();
-    f32x4 *x = (f32x4 *)exchange + (threadIdx.x & 127);
+    const wide_places p = wide_fragment(v);
+    const saddr sv = to_saddr(v), svl = sv + 65536;
+    const float f0 = wide_power(-s->shift[wide_column(0)]), f1 = wide_power(-s->shift[wide_column(1)]);
+    const u32 mask = low ? ~0u : 0u;
+    float d[32];
+    #pragma unroll
+    for (int i = 0; i < 32; i++)
+        d[i] = 0.0f;
+    #pragma unroll 1
+    for (int tile = begin + ((begin + wg) & 1); tile < tiles; tile += 2) {
+        const saddr at = sv + tile * 8192, atl = svl + tile * 8192;
+        u32 a[4][4], al[4][4];
+        {
+            float x[32];
+            wide_get(x, p, tile * 2048);
+            #pragma unroll
+            for (int step = 0; step < 4; step++)
+                wide_operand(x, step, f0, f1, a[step], al[step]);
+        }
+        bar_sync(2 + wg, 128); // this warpgroup alone knows the tile
+        #pragma unroll
+        for (int step = 0; step < 4; step++) {
+            #pragma unroll
+            for (int i = 0; i < 4; i++)
+                al[step][i] &= mask;
+            stmatrix_x4_trans(at + wide_place(step), a[step]);
+            stmatrix_x4_trans(atl + wide_place(step), al[step]);
+        }
+        fence_async_shared();
+        bar_sync(2 + wg, 128);
+        wgmma_hold(d);
+        wgmma_fence();
+        #pragma unroll
+        for (int step = 0; step < 4; step++)
+            wide_product<true, true>(d, a[step], al[step], wide_further(wide_desc(at), step * 2048), wide_further(wide_desc(atl), step * 2048));
+        wgmma_commit();
+        wgmma_wait<0>(d);
+    }
+    // The second warpgroup's share to shared memory, added by the first, scaled back by all.
+    f32x4 *x = (f32x4 *)s->half + (threadIdx.x & 127);
     if (wg == 1) {
         #pragma unroll
         for (int i = 0; i < 8; i++)
@@ -754,389 +885,205 @@ QRS_DEV void wide_sum(const float (&d)[32], float f, float *exchange, float *out
         #pragma unroll
         for (int i = 0; i < 8; i++) {
             const f32x4 o = x[i * 128];
-            float *at = out + wide_column(0) * 68 + wide_row(i);
-            *(f32x2 *)at = {f * (d[4 * i] + o.x), f * (d[4 * i + 1] + o.y)};
-            *(f32x2 *)(at + 8 * 68) = {f * (d[4 * i + 2] + o.z), f * (d[4 * i + 3] + o.w)};
+            float *to = s->gram + wide_column(0) * 68 + wide_row(i);
+            *(f32x2 *)to = {d[4 * i] + o.x, d[4 * i + 1] + o.y};
+            *(f32x2 *)(to + 8 * 68) = {d[4 * i + 2] + o.z, d[4 * i + 3] + o.w};
         }
     }
     block_sync();
+    const float f = wide_power(s->shift[threadIdx.x & 63]);
+    #pragma unroll 4
+    for (int i = threadIdx.x >> 6; i < 64; i += 4)
+        s->gram[i * 68 + (threadIdx.x & 63)] *= f * wide_power(s->shift[i]);
+    block_sync();
 }
 
-// T = (I + D striu(V'V))^-1 D as in fused_t.cuh, for 64 columns. gram: V'V; t: 64 x 64 floats. Synchronises before it returns.
-QRS_DEV void wide_build_t(const float *gram, const float *tau, float *t, float *y)
+// V2 = P2 M below the top block, in place of P2's planes. Synchronises before.
+QRS_DEV void wide_below(u8 *v, int tiles, wide_shared *s)
+{
+    const int wg = wide_group();
+    { // M's rows take P2's powers of two, its columns get their own
+        const int col = wide_mine();
+        u32 most = 0;
+        #pragma unroll 4
+        for (int i = (int)lane() >> 3; i < 64; i += 4) {
+            float &m = s->gram[i * 68 + col];
+            m *= wide_power(s->shift[i]);
+            const u32 bits = as_u32(m) & 0x7fffffffu;
+            most = most > bits ? most : bits;
+        }
+        const int shift = wide_shift(as_f32(wide_most(most)));
+        #pragma unroll 4
+        for (int i = (int)lane() >> 3; i < 64; i += 4)
+            s->gram[i * 68 + col] *= wide_power(-shift);
+        s->back[col] = wide_power(shift);
+    }
+    block_sync();
+    u32 a[4][4], al[4][4];
+    #pragma unroll
+    for (int step = 0; step < 4; step++)
+        #pragma unroll
+        for (int x = 0; x < 4; x++) {
+            const float *m = s->gram + (16 * step + 8 * (x >> 1) + ((int)lane() & 3) * 2) * 68 + wide_column(x & 1);
+            wide_split(m[0], m[68], a[step][x], al[step][x]);
+        }
+    const float f0 = s->back[wide_column(0)], f1 = s->back[wide_column(1)];
+    const wide_places p = wide_fragment(v);
+    const u64 b0 = wide_desc(to_saddr(v)), bl0 = wide_desc(to_saddr(v) + 65536);
+    #pragma unroll 1
+    for (int tile = 1 + ((1 + wg) & 1); tile < tiles; tile += 2) {
+        const u64 b = wide_further(b0, tile * 8192), bl = wide_further(bl0, tile * 8192);
+        float d[32];
+        #pragma unroll
+        for (int i = 0; i < 32; i++)
+            d[i] = 0.0f;
+        wgmma_hold(d);
+        wgmma_fence();
+        #pragma unroll
+        for (int step = 0; step < 4; step++)
+            wide_product<true, false>(d, a[step], al[step], wide_further(b, step * 32), wide_further(bl, step * 32));
+        wgmma_commit();
+        wgmma_wait<0>(d);
+        bar_sync(2 + wg, 128); // the tile has been read
+        #pragma unroll
+        for (int i = 0; i < 32; i++)
+            d[i] *= i & 2 ? f1 : f0;
+        wide_put(d, p, tile * 2048);
+    }
+}
+
+// True, in a warp, when V of its columns and tau agree; tau becomes 2 / (v'v) of the v that is stored.
+QRS_DEV bool wide_agrees(u8 *v, int tiles, float *tau)
+{
+    const int col = wide_mine();
+    const wide_line line = wide_column_line(v, col);
+    f32x4 part = {0.0f, 0.0f, 0.0f, 0.0f}; // 16 short chains a column: tau is only as good as this sum
+    #pragma unroll 2
+    for (int i = wide_start(); i < 64 * tiles; i += 16) {
+        f32x4 x = wide_four(line, i);
+        x = {i > col ? x.x : 0.0f, i + 1 > col ? x.y : 0.0f, i + 2 > col ? x.z : 0.0f, i + 3 > col ? x.w : 0.0f};
+        part = {fmaf(x.x, x.x, part.x), fmaf(x.y, x.y, part.y), fmaf(x.z, x.z, part.z), fmaf(x.w, x.w, part.w)};
+    }
+    const float square = 1.0f + wide_total((part.x + part.y) + (part.z + part.w)), was = tau[col];
+    warp_sync(); // everybody has read it
+    if (wide_start() == 0)
+        tau[col] = was == 0.0f ? 0.0f : div_rn(2.0f, square);
+    return warp_all(was == 0.0f || fabsf(fmaf(0.5f * was, square, -1.0f)) <= 0.000262144f);
+}
+
+// T = (I + D striu(V'V))^-1 D as in fused_t.cuh, for 64 columns. gram: V'V, its upper right quarter overwritten; t: rows 68 apart; y: 32 x 33. Synchronises.
+QRS_DEV void wide_build_t(float *gram, const float *tau, float *t, float *y)
 {
     const int tid = threadIdx.x;
-    for (int e = tid; e < 4096; e += 256)
+    #pragma unroll 1
+    for (int e = tid; e < 4352; e += 256)
         t[e] = 0.0f;
     block_sync();
     if (tid < 64) {
         const int o = tid & ~7, r = tid & 7;
+        const float *g = gram + o * 69;
         float x[8];
         #pragma unroll
         for (int j = 0; j < 8; j++) {
             float sum = 0.0f;
             #pragma unroll
             for (int i = 0; i < j; i++)
-                sum = fmaf(x[i], gram[(o + i) * 68 + o + j], sum);
+                sum = fmaf(x[i], g[i * 68 + j], sum);
             const float f = tau[o + j];
             x[j] = r == j ? f : r < j ? -f * sum : 0.0f;
-            t[tid * 64 + o + j] = x[j];
+            t[tid * 68 + o + j] = x[j];
         }
     }
     block_sync();
-    #pragma unroll
-    for (int size = 8; size < 64; size *= 2) {
-        const int all = 32 * size;
-        for (int e = tid; e < all; e += 256) {
-            const int o = e / (size * size) * 2 * size, r = e / size % size, j = e % size;
-            float sum = 0.0f;
-            #pragma unroll 8
-            for (int i = 0; i < size; i++)
-                sum = fmaf(gram[(o + r) * 68 + o + size + i], t[(o + size + i) * 64 + o + size + j], sum);
-            y[(o / 2 + r) * 33 + j] = sum;
-        }
-        block_sync();
-        for (int e = tid; e < all; e += 256) {
-            const int o = e / (size * size) * 2 * size, r = e / size % size, j = e % size;
-            float sum = 0.0f;
-            #pragma unroll 8
-            for (int i = 0; i < size; i++)
-                sum = fmaf(t[(o + r) * 64 + o + i], y[(o / 2 + i) * 33 + j], sum);
-            t[(o + r) * 64 + o + size + j] = -sum;
-        }
-        block_sync();
-    }
-}
-
-// Splits panel k off c: the top block to s->rv and to `top` (64 x 64), rows below as fp16 pairs to the planes. c may be forgotten after.
-QRS_DEV void wide_store(const wide_tile &c, int k, saddr v, saddr vl, wide_shared *s, float *top)
-{
-    const int wg = wide_group();
-    #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        float most = 0.0f;
-        #pragma unroll
-        for (int j = 0; j < 4; j++)
-            if (2 * j + wg > k) {
-                #pragma unroll
-                for (int i = 0; i < 8; i++)
-                    most = fmaxf(most, fmaxf(fabsf(c[j][4 * i + 2 * h]), fabsf(c[j][4 * i + 2 * h + 1])));
-            }
-        most = fmaxf(most, shfl_xor(most, 1));
-        most = fmaxf(most, shfl_xor(most, 2));
-        if ((lane() & 3) == 0)
-            s->most[wg][wide_column(h)] = most;
-    }
-    #pragma unroll
-    for (int j = 0; j < 4; j++)
-        if (2 * j + wg == k) {
-            #pragma unroll
-            for (int i = 0; i < 8; i++)
-                #pragma unroll
-                for (int e = 0; e < 4; e++) {
-                    const int row = wide_row(i) + (e & 1), col = wide_column(e >> 1);
-                    s->rv[row * 68 + col] = top[row * 64 + col] = c[j][4 * i + e];
-                }
-        }
-    block_sync();
-    if (threadIdx.x < 64)
-        s->shift[threadIdx.x] = wide_shift(fmaxf(s->most[0][threadIdx.x], s->most[1][threadIdx.x]));
-    float down[2];
-    #pragma unroll
-    for (int h = 0; h < 2; h++)
-        down[h] = wide_power(-wide_shift(fmaxf(s->most[0][wide_column(h)], s->most[1][wide_column(h)])));
-    #pragma unroll
-    for (int j = 0; j < 4; j++) {
-        const int tile = 2 * j + wg;
-        if (tile > k && tile < 8) {
-            #pragma unroll
-            for (int step = 0; step < 4; step++) {
-                u32 a[4], al[4];
-                wide_operand(c[j], step, down[0], down[1], a, al);
-                stmatrix_x4_trans(v + (tile - k) * 8192 + wide_place(step), a);
-                stmatrix_x4_trans(vl + (tile - k) * 8192 + wide_place(step), al);
-            }
-        }
-    }
-    fence_async_shared();
-    block_sync();
-}
-
-// The fp16 pair fragments of k step `step` that wide_store put at tile `at`.
-QRS_DEV void wide_fetch(saddr at, saddr atl, int step, u32 (&a)[4], u32 (&al)[4])
-{
-    ldmatrix_x4_trans(a, at + wide_place(step));
-    ldmatrix_x4_trans(al, atl + wide_place(step));
-}
-
-// G = P2'P2 from the planes, into s->gram.
-QRS_DEV void wide_gram(int k, saddr v, saddr vl, wide_shared *s)
-{
-    const int wg = wide_group();
-    float d[32];
-    #pragma unroll
-    for (int i = 0; i < 32; i++)
-        d[i] = 0.0f;
     #pragma unroll 1
-    for (int tile = k + 1 + ((k + 1 + wg) & 1); tile < 8; tile += 2) {
-        const saddr at = v + (tile - k) * 8192, atl = vl + (tile - k) * 8192;
-        u32 a[4][4], al[4][4];
-        #pragma unroll
-        for (int step = 0; step < 4; step++)
-            wide_fetch(at, atl, step, a[step], al[step]);
-        wgmma_hold(d);
-        wgmma_fence();
-        #pragma unroll
-        for (int step = 0; step < 4; step++)
-            wide_product<true, true>(d, a[step], al[step], wide_further(wide_desc(at), step * 2048), wide_further(wide_desc(atl), step * 2048));
-        wgmma_commit();
-        wgmma_wait<0>(d);
-    }
-    #pragma unroll
-    for (int i = 0; i < 32; i++)
-        d[i] = times(make_power_of_two(s->shift[wide_row(i >> 2) + (i & 1)] + s->shift[wide_column(i >> 1 & 1)]), d[i]);
-    wide_sum(d, 1.0f, s->exchange, s->gram);
-}
-
-// V2^T = M^T P2^T into c, zero elsewhere.
-QRS_DEV void wide_below(wide_tile &c, int k, saddr v, saddr vl, const wide_shared *s)
-{
-    const int wg = wide_group();
-    const u64 b0 = wide_desc(v), bl0 = wide_desc(vl);
-    int shift[2]; // of M's columns, once its rows have taken P2's
-    #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        float most = 0.0f;
-        #pragma unroll 4
-        for (int i = (int)lane() & 3; i < 64; i += 4)
-            most = fmaxf(most, fabsf(wide_power(s->shift[i]) * s->gram[i * 68 + wide_column(h)]));
-        most = fmaxf(most, shfl_xor(most, 1));
-        most = fmaxf(most, shfl_xor(most, 2));
-        shift[h] = wide_shift(most);
-    }
-    u32 a[4][4], al[4][4];
-    #pragma unroll
-    for (int step = 0; step < 4; step++)
-        #pragma unroll
-        for (int x = 0; x < 4; x++) {
-            const int i = 16 * step + 8 * (x >> 1) + ((int)lane() & 3) * 2;
-            const float *m = s->gram + i * 68 + wide_column(x & 1), f = wide_power(-shift[x & 1]);
-            wide_split(wide_power(s->shift[i]) * m[0] * f, wide_power(s->shift[i + 1]) * m[68] * f, a[step][x], al[step][x]);
-        }
-    #pragma unroll
-    for (int j = 0; j < 4; j++) {
-        #pragma unroll
-        for (int i = 0; i < 32; i++)
-            c[j][i] = 0.0f;
-        wgmma_hold(c[j]);
-    }
-    #pragma unroll
-    for (int j = 0; j < 4; j++) {
-        const int tile = 2 * j + wg;
-        if (tile > k && tile < 8) {
-            const u64 b = wide_further(b0, (tile - k) * 8192), bl = wide_further(bl0, (tile - k) * 8192);
-            wgmma_fence();
-            #pragma unroll
-            for (int step = 0; step < 4; step++)
-                wide_product<true, false>(c[j], a[step], al[step], wide_further(b, step * 32), wide_further(bl, step * 32));
-            wgmma_commit();
-        }
-    }
-    #pragma unroll
-    for (int j = 0; j < 4; j++) {
-        wgmma_wait<0>(c[j]);
-        #pragma unroll
-        for (int i = 0; i < 32; i++)
-            c[j][i] *= wide_power(shift[i >> 1 & 1]);
-    }
-}
-
-// True when V (c below the top block, s->rv in it) and tau agree; tau then becomes 2 / (v'v) of the v that is stored. Synchronises.
-QRS_DEV bool wide_agrees(const wide_tile &c, int k, wide_shared *s, float *tau)
-{
-    const int wg = wide_group(), l = lane();
-    #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        float part[8]; // short chains: tau is only as good as this sum
-        #pragma unroll
-        for (int i = 0; i < 8; i++) {
-            part[i] = 0.0f;
-            #pragma unroll
-            for (int j = 0; j < 4; j++)
-                part[i] = fmaf(c[j][4 * i + 2 * h], c[j][4 * i + 2 * h], fmaf(c[j][4 * i + 2 * h + 1], c[j][4 * i + 2 * h + 1], part[i]));
-        }
-        float sum = ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
-        sum += shfl_xor(sum, 1);
-        sum += shfl_xor(sum, 2);
-        if ((l & 3) == 0)
-            s->square[wg][wide_column(h)] = sum;
-    }
-    block_sync();
-    bool good = true;
-    float square[2], was[2];
-    #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const int col = l + 32 * h;
-        float part[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
+    for (int lg = 3; lg < 5; lg++) {
+        const int size = 1 << lg;
         #pragma unroll 1
-        for (int i = 0; i < 64; i += 8)
-            #pragma unroll
-            for (int e = 0; e < 8; e++) {
-                const float x = i + e > col ? s->rv[(i + e) * 68 + col] : 0.0f;
-                part[e] = fmaf(x, x, part[e]);
+        for (int half = 0; half < 2; half++) { // G12 T22, then T11 of it
+            #pragma unroll 1
+            for (int e = tid; e < 32 * size; e += 256) {
+                const int o = e >> 2 * lg << (lg + 1), r = e >> lg & (size - 1), j = e & (size - 1);
+                const float *a = (half ? t + (o + r) * 68 + o : gram + (o + r) * 68 + o + size);
+                const float *b = half ? y + (o >> 1) * 33 + j : t + (o + size) * 69 + j;
+                const int next = half ? 33 : 68;
+                float sum = 0.0f;
+                #pragma unroll 1
+                for (int i = 0; i < size; i += 8)
+                    #pragma unroll
+                    for (int u = 0; u < 8; u++) {
+                        sum = fmaf(a[i + u], *b, sum);
+                        b += next;
+                    }
+                if (half)
+                    t[(o + r) * 68 + o + size + j] = -sum;
+                else
+                    y[((o >> 1) + r) * 33 + j] = sum;
             }
-        square[h] = 1.0f + ((((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]))) +
-                            (s->square[0][col] + s->square[1][col]));
-        was[h] = tau[col];
-        good = good && (was[h] == 0.0f || fabsf(fmaf(0.5f * was[h], square[h], -1.0f)) <= 0.000262144f);
+            block_sync();
+        }
     }
-    good = warp_all(good);
-    block_sync(); // everybody has read tau
-    if (good && warp() == 0) {
-        #pragma unroll
-        for (int h = 0; h < 2; h++)
-            tau[l + 32 * h] = was[h] == 0.0f ? 0.0f : div_rn(2.0f, square[h]);
-    }
-    return good;
+    #pragma unroll 1
+    for (int half = 0; half < 2; half++)
+        gram_product(half ? t + 32 : gram + 32, nullptr, half ? t : gram + 32, false, half ? gram + 32 : t + 32 * 69, half ? -1.0f : 1.0f);
 }
 
-// H of the panel from c and s->rv.
-QRS_DEV void wide_write(const wide_tile &c, int k, float *h, i64 ldh, const int *exponent, const wide_shared *s)
+// fp16 T as tiles, swizzled like V's, the low one 8 KB after the high one.
+QRS_DEV void wide_put_t(const float *t, u8 *to)
 {
-    const int wg = wide_group(), first = 64 * k;
-    for (int e = threadIdx.x; e < 4096; e += 256) {
-        const int i = e >> 6, j = e & 63, row = first + i, col = first + j;
-        const float x = s->rv[i * 68 + j];
-        if (row < 512 && col < 512)
-            h[row * ldh + col] = i > j ? x : times(make_power_of_two(exponent[j] - QRS_LIFT), x);
-    }
-    wide_walk(h, ldh, first, [&](float *at, int j, int i, bool in) {
-        if (in && 2 * j + wg > k)
-            *at = c[j][i];
-    });
-}
-
-// fp16 V to the planes and V'V of it to s->gram, one product or three. Synchronises.
-template <bool LOW> QRS_DEV void wide_publish(const wide_tile &c, int k, u8 *v, u8 *vl, wide_shared *s)
-{
-    const int wg = wide_group();
-    const saddr sv = to_saddr(v), svl = to_saddr(vl);
+    #pragma unroll 1
     for (int e = threadIdx.x; e < 2048; e += 256) {
         const int i = e >> 5, j = (e & 31) * 2, at = wide_chunk(i, j >> 3) + (j & 7) * 2;
         u32 hi, lo;
-        wide_split(i > j ? 0x1p6f * s->rv[i * 68 + j] : i == j ? 0x1p6f : 0.0f,
-                   i > j + 1 ? 0x1p6f * s->rv[i * 68 + j + 1] : i == j + 1 ? 0x1p6f : 0.0f, hi, lo);
-        *(u32 *)(v + at) = hi;
-        if (LOW)
-            *(u32 *)(vl + at) = lo;
+        wide_split(t[i * 68 + j], t[i * 68 + j + 1], hi, lo);
+        *(u32 *)(to + at) = hi;
+        *(u32 *)(to + 8192 + at) = lo;
     }
-    #pragma unroll
-    for (int j = 0; j < 4; j++) {
-        const int tile = 2 * j + wg;
-        if (tile > k && tile < 8) {
-            #pragma unroll
-            for (int step = 0; step < 4; step++) {
-                u32 a[4], al[4];
-                wide_operand(c[j], step, 0x1p6f, 0x1p6f, a, al);
-                stmatrix_x4_trans(sv + (tile - k) * 8192 + wide_place(step), a);
-                if (LOW)
-                    stmatrix_x4_trans(svl + (tile - k) * 8192 + wide_place(step), al);
-            }
+}
+
+// Factors panel k, which lies in v with its top block as tile 0, its rows of R last; rows: column by column. t: where its fp16 T goes. later:
+// some block comes after it, so V and T are wanted, with low planes if `low`. Writes the block to H, tau to shared memory. Returns false, and
+// nothing is written, when the Gram recursion does not do. On return everything is visible to the block and to bulk copies.
+QRS_DEV bool wide_panel(int k, float *out, i64 ldh, const int *exponent, u8 *v, u8 *t, bool later, bool low, bool rows, wide_shared *s, int *seen,
+                        float *tau)
+{
+    const int tiles = 8 - k, steps = 512 - 64 * k < 64 ? 512 - 64 * k : 64;
+    if (rows)
+        wide_rows(v, tiles * 64, steps, tau);
+    // P2 and its Gram matrix, then V and its own, by the same code.
+    #pragma unroll 1
+    for (int pass = rows; pass < 2; pass++) {
+        if (pass == 0) {
+            wide_top(v, s->rv, false);
+            wide_measure(v, tiles, s->shift);
+        } else {
+            const bool agrees = wide_agrees(v, tiles, tau);
+            if (block_any(!agrees && !rows))
+                return false;
+            wide_write(v, out, ldh, 64 * k, k, true, exponent);
+            if (!later)
+                return true;
+            if (threadIdx.x < 64)
+                s->shift[threadIdx.x] = -6;
+        }
+        block_sync();
+        wide_pack(v, 1 - pass, tiles, pass == 0 || shfl((int)low, 0), s);
+        if (pass == 0) {
+            const bool good = gram_pair(s, tau, steps, k == 7);
+            if (threadIdx.x == 0)
+                s->verdict = good;
+            block_sync();
+            if (!s->verdict)
+                return false;
+            wide_below(v, tiles, s);
+            wide_top(v, s->rv, true);
+            block_sync();
         }
     }
+    wide_build_t(s->gram, tau, s->half, s->product);
+    wide_put_t(s->half, t);
     fence_async_shared();
     block_sync();
-    float d[32];
-    #pragma unroll
-    for (int i = 0; i < 32; i++)
-        d[i] = 0.0f;
-    #pragma unroll 1
-    for (int tile = k + ((k + wg) & 1); tile < 8; tile += 2) {
-        const saddr at = sv + (tile - k) * 8192, atl = svl + (tile - k) * 8192;
-        u32 a[4][4], al[4][4];
-        #pragma unroll
-        for (int step = 0; step < 4; step++) {
-            if (LOW)
-                wide_fetch(at, atl, step, a[step], al[step]);
-            else
-                ldmatrix_x4_trans(a[step], at + wide_place(step));
-        }
-        wgmma_hold(d);
-        wgmma_fence();
-        #pragma unroll
-        for (int step = 0; step < 4; step++)
-            wide_product<LOW, true>(d, a[step], al[step], wide_further(wide_desc(at), step * 2048), wide_further(wide_desc(atl), step * 2048));
-        wgmma_commit();
-        wgmma_wait<0>(d);
-    }
-    wide_sum(d, 0x1p-12f, s->exchange, s->gram);
-}
-
-// fp16 T as a tile, swizzled like V's.
-QRS_DEV void wide_put_t(const float *t, u8 *to, u8 *low)
-{
-    for (int e = threadIdx.x; e < 2048; e += 256) {
-        const int i = e >> 5, j = (e & 31) * 2, at = wide_chunk(i, j >> 3) + (j & 7) * 2;
-        u32 hi, lo;
-        wide_split(t[i * 64 + j], t[i * 64 + j + 1], hi, lo);
-        *(u32 *)(to + at) = hi;
-        *(u32 *)(low + at) = lo;
-    }
-}
-
-// Factors panel k, held in c. v, vl: its fp16 V (trapezoid), both planes used on the way; t, tl: its fp16 T (the two adjoin: 16 KB that serve as
-// scratch before). later: some block comes after it, so V and T are wanted, with low planes if `low`. Writes the panel's H, tau to shared
-// memory. Returns false when it fell back. On return everything is visible to the block and to bulk copies.
-QRS_DEV bool wide_panel(wide_tile &c, int k, float *out, i64 ldh, const int *exponent, u8 *v, u8 *vl, u8 *t, u8 *tl, bool later, bool low,
-                        wide_shared *s, float *tau)
-{
-    const int wg = wide_group();
-    const saddr sv = to_saddr(v), svl = to_saddr(vl);
-    float *top = (float *)t;
-    wide_store(c, k, sv, svl, s, top);
-    wide_gram(k, sv, svl, s);
-    const bool good = gram_pair(s->rv, s->gram, s->exchange, s->whole, &s->recursion, tau, 512 - 64 * k, k == 7);
-    if (threadIdx.x == 0)
-        s->verdict = good;
-    block_sync();
-    bool gram = shfl(s->verdict, 0);
-    if (gram) {
-        wide_below(c, k, sv, svl, s);
-        gram = shfl((int)wide_agrees(c, k, s, tau), 0);
-    }
-    if (!gram) {
-        wide_restore(v, vl, top, s->shift, 8 - k);
-        wide_rows(v, vl, (8 - k) * 64, 512 - 64 * k < 64 ? 512 - 64 * k : 64, tau);
-        #pragma unroll
-        for (int h = 0; h < 2; h++) {
-            const float *line = wide_line(v, vl, wide_column(h)) + (wg - k) * 2048 + wide_row(0);
-            #pragma unroll
-            for (int j = 0; j < 4; j++)
-                if (2 * j + wg > k && 2 * j + wg < 8) {
-                    #pragma unroll
-                    for (int i = 0; i < 8; i++) {
-                        const f32x2 y = *(const f32x2 *)(line + j * 4096 + 8 * i);
-                        c[j][4 * i + 2 * h] = y.x;
-                        c[j][4 * i + 2 * h + 1] = y.y;
-                    }
-                }
-        }
-        for (int e = threadIdx.x; e < 4096; e += 256)
-            s->rv[(e & 63) * 68 + (e >> 6)] = wide_line(v, vl, e >> 6)[e & 63];
-    }
-    block_sync();
-    wide_write(c, k, out, ldh, exponent, s);
-    if (later) {
-        if (shfl((int)low, 0))
-            wide_publish<true>(c, k, v, vl, s);
-        else
-            wide_publish<false>(c, k, v, vl, s);
-        wide_build_t(s->gram, tau, s->exchange, s->product);
-        wide_put_t(s->exchange, t, tl);
-        fence_async_shared();
-    }
-    block_sync();
-    return gram;
+    return true;
 }
 #line 1 "blocks/fused_wide_kernel.cuh"
 // The whole left-looking walk with panels of 64 columns and warpgroup products: one CTA an SM, 256 threads (fused.lua, update = wgmma).
@@ -1157,7 +1104,7 @@ template <bool SPLIT> QRS_DEV void wide_issue(const wide_stage &s, int p, int sl
     if (threadIdx.x != 0)
         return;
     const u32 bytes = (8 - p) * 8192;
-    const saddr base = to_saddr(dynamic_smem()), bar = base + 231440 + 8 * slot;
+    const saddr base = to_saddr(dynamic_smem()), bar = base + 229936 + 8 * slot;
     mbar_expect(bar, (SPLIT ? 2 * bytes : bytes) + 16384);
     bulk_load(base + 0 + slot * 65536, s.v + wide_v_place() + wide_trapezoid(p), bytes, bar);
     bulk_load(base + 196608 + slot * 16384, s.t + wide_t_place() + p * 16384, 16384, bar);
@@ -1184,7 +1131,7 @@ template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end,
         const int next = wide_next(zero, p + 1, end);
         const saddr v = base + 0 + slot * 65536, vl = base + 65536, t = base + 196608 + slot * 16384;
         float *x = (float *)(dynamic_smem() + 131072 + slot * 32768);
-        mbar_wait(base + 231440 + 8 * slot, s.phases >> slot & 1);
+        mbar_wait(base + 229936 + 8 * slot, s.phases >> slot & 1);
         s.phases ^= 1u << slot;
         wide_gather<SPLIT>(c, p, v, vl, x);
         block_sync();
@@ -1202,31 +1149,17 @@ template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end,
     }
 }
 
-// Tiles before `tiles` are final: to H, with their scale.
-QRS_DEV void wide_spill(const wide_tile &c, float *h, i64 ldh, int first, int tiles, const int *exponent)
-{
-    const int wg = wide_group();
-    power_of_two f[2];
-    #pragma unroll
-    for (int half = 0; half < 2; half++)
-        f[half] = make_power_of_two(exponent[wide_column(half)] - QRS_LIFT);
-    wide_walk(h, ldh, first, [&](float *at, int j, int i, bool in) {
-        if (in && 2 * j + wg < tiles)
-            *at = times(f[i >> 1 & 1], c[j][i]);
-    });
-}
-
 // Asks L2 for block `first` of A, a 128-byte line a request: it arrives while the chain of a panel keeps memory idle.
 QRS_DEV void wide_prefetch(const float *a, i64 lda, int first)
 {
-#line 82 "blocks/fused_wide_kernel.cuh"
+#line 68 "blocks/fused_wide_kernel.cuh"
     #pragma unroll 1
     for (int e = threadIdx.x; e < 1024; e += 256) {
         const int major = e / 2, line = e % 2 * 32;
-#line 89 "blocks/fused_wide_kernel.cuh"
+#line 75 "blocks/fused_wide_kernel.cuh"
         if (first + line < 512)
             prefetch_l2(a + major * lda + first + line);
-#line 92 "blocks/fused_wide_kernel.cuh"
+#line 78 "blocks/fused_wide_kernel.cuh"
     }
 }
 
@@ -1235,13 +1168,13 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 {
     u8 *smem = dynamic_smem();
     wide_shared *shared = (wide_shared *)(smem + 131072);
-    float *stau = (float *)(smem + 229376), *stats = (float *)(smem + 229632);
-    int *exponent = (int *)(smem + 231168), *bad = (int *)(smem + 231424);
-    u8 *v = smem + 0, *vl = v + 65536, *t = smem + 196608, *tl = t + 8192;
+    float *stau = (float *)(smem + 229376);
+    int *exponent = (int *)(smem + 229664), *bad = (int *)(smem + 229920), *seen = (int *)(smem + 229632);
+    u8 *v = smem + 0, *t = smem + 196608;
     const int tid = (int)threadIdx.x;
     if (tid == 0) {
-        mbar_init(to_saddr(smem + 231440), 1);
-        mbar_init(to_saddr(smem + 231448), 1);
+        mbar_init(to_saddr(smem + 229936), 1);
+        mbar_init(to_saddr(smem + 229944), 1);
         fence_mbar_init();
     }
     wide_stage stage = {v_scratch, t_scratch, 0};
@@ -1253,62 +1186,81 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         if (tid == 0)
             *bad = 0;
         block_sync();
+        bool rows = false; // the Gram recursion did not do for this panel: once more, by rows
         #pragma unroll 1
-        for (int k = 0; k < 8; k++) {
-            wide_tile c;
-            const int first = 64 * k, done = k < 8 ? k : 8;
-            // From here on every branch around products hangs on values that went through a shuffle: the compiler must see
-            // that they are uniform, or it serialises the products.
-            const int found = shfl(wide_load(c, a + b * stride_a, lda, first, stats, bad, exponent), 0);
+        for (int k = 0; k < 8;) {
+            const int first = 64 * k, done = k < 8 ? k : 8, turn = k < 8 ? k : 0;
+            if (tid == 0)
+                bulk_wait_read<0>(); // the last V and T are out of shared memory
+            block_sync();
+            seen[warp()] = wide_load(v, a + b * stride_a, lda, first, bad, exponent);
+            fence_async_shared();
+            block_sync();
             {
                 const bool same = k + 1 < 8;
                 const i64 next = same ? b : b + gridDim.x;
-                if (next < batch)
+                if (next < batch && !rows)
                     wide_prefetch(a + next * stride_a, lda, same ? first + 64 : 0);
             }
+            // From here on every branch around products hangs on values that went through a shuffle: the compiler must see
+            // that they are uniform, or it serialises the products.
+            const int mine = seen[lane() & 7];
+            const int found = shfl((warp_any(mine & 1) ? 1 : 0) | (warp_any(mine & 2) ? 2 : 0), 0);
             const bool filled = found & 1;
-#line 133 "blocks/fused_wide_kernel.cuh"
+#line 126 "blocks/fused_wide_kernel.cuh"
             if ((found & 2) && k < split) {
                 split = k;
                 flags |= 4;
             }
-#line 138 "blocks/fused_wide_kernel.cuh"
+#line 131 "blocks/fused_wide_kernel.cuh"
             if (filled) {
+                wide_tile c;
+                wide_fill(c, v);
                 if (tid == 0)
-                    bulk_wait<0>(); // the last V and T are out of shared memory, and in scratch
-#line 142 "blocks/fused_wide_kernel.cuh"
+                    bulk_wait<0>(); // ... and in scratch
+                block_sync();
+#line 138 "blocks/fused_wide_kernel.cuh"
                 wide_update<false>(c, 0, done < split ? done : split, zero, stage);
-#line 145 "blocks/fused_wide_kernel.cuh"
+#line 141 "blocks/fused_wide_kernel.cuh"
                 if (split < done) {
                     block_sync();
                     wide_update<true>(c, split, done, zero, stage);
                 }
-#line 152 "blocks/fused_wide_kernel.cuh"
+#line 148 "blocks/fused_wide_kernel.cuh"
+                block_sync();
+                wide_drain(c, v, turn);
+                block_sync();
             }
-            block_sync();
-            wide_spill(c, h + b * stride_h, ldh, first, filled ? done : 8, exponent);
-            if (k >= 8)
-                ;
-            else if (!filled) {
-                zero |= 1u << k;
-                if (tid < 64)
-                    stau[tid] = 0.0f;
+            float *hb = h + b * stride_h;
+            if (!filled || k >= 8) {
+                wide_write(v, hb, ldh, first, filled ? turn : 0, false, exponent);
+                if (k < 8) {
+                    zero |= 1u << k;
+                    if (tid < 64)
+                        stau[tid] = 0.0f;
+                }
             } else {
-                if (!wide_panel(c, k, h + b * stride_h, ldh, exponent, v, vl, t, tl, k < 7, split <= k, shared, stau))
+                const bool later = k < 7, low = split <= k;
+                if (!wide_panel(k, hb, ldh, exponent, v, t, later, low, rows, shared, seen, stau)) {
+                    rows = true;
                     flags |= 2;
-                if (k < 7 && tid == 0) {
+                    continue;
+                }
+                rows = false;
+                if (later && tid == 0) {
                     const u32 bytes = (8 - k) * 8192;
                     bulk_store(v_scratch + wide_v_place() + wide_trapezoid(k), to_saddr(v), bytes);
                     bulk_store(t_scratch + wide_t_place() + k * 16384, to_saddr(t), 16384);
-#line 169 "blocks/fused_wide_kernel.cuh"
-                    if (split <= k)
-                        bulk_store(v_scratch + wide_v_place() + 294912 + wide_trapezoid(k), to_saddr(vl), bytes);
-#line 172 "blocks/fused_wide_kernel.cuh"
+#line 173 "blocks/fused_wide_kernel.cuh"
+                    if (low)
+                        bulk_store(v_scratch + wide_v_place() + 294912 + wide_trapezoid(k), to_saddr(v) + 65536, bytes);
+#line 176 "blocks/fused_wide_kernel.cuh"
                     bulk_commit();
                 }
             }
             if (k < 8 && tid < 64 && first + tid < 512)
                 tau[b * stride_tau + first + tid] = stau[tid];
+            k++;
         }
         if (info && tid == 0)
             info[b] = *bad | flags;
