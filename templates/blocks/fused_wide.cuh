@@ -241,6 +241,38 @@ QRS_DEV void wide_write(u8 *v, float *h, i64 ldh, int first, int turn, bool pane
     }
 }
 
+// Finished V and T lie in scratch exactly as they lie in shared memory, so each moves by one bulk copy.
+struct wide_stage {
+    u8 *v, *t; // scratch of all CTAs; this one's place is found anew each time, registers being what is short
+    u32 phases;      // of the two barriers, bit = slot
+};
+QRS_DEV i64 wide_v_place() { return (i64)blockIdx.x * ${V_BYTES * PLANES}; }
+QRS_DEV i64 wide_t_place() { return (i64)blockIdx.x * ${KP * 16384}; }
+QRS_DEV int wide_trapezoid(int p) { return (p * ${NT} - p * (p - 1) / 2) * 8192; }
+
+// One thread starts the way of panel k's V and T to scratch.
+QRS_DEV void wide_keep_v(const wide_stage &s, int k, bool low)
+{
+    if (threadIdx.x != 0)
+        return;
+    const u32 bytes = (${NT} - k) * 8192;
+    u8 *to = s.v + wide_v_place() + wide_trapezoid(k);
+    const saddr from = to_saddr(dynamic_smem()) + ${O_V};
+    bulk_store(to, from, bytes);
+% if PLANES == 2 then
+    if (low)
+        bulk_store(to + ${V_BYTES}, from + ${NT * 8192}, bytes);
+% end
+    bulk_commit();
+}
+QRS_DEV void wide_keep_t(const wide_stage &s, int k)
+{
+    if (threadIdx.x != 0)
+        return;
+    bulk_store(s.t + wide_t_place() + k * 16384, to_saddr(dynamic_smem()) + ${O_T}, 16384);
+    bulk_commit();
+}
+
 // First half of an update by panel p, whose V (and low plane) starts at v (vl): this warpgroup's share of W^T to its half of x
 // (two halves of 16 KB). The caller synchronises the block between the halves of the update.
 template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, saddr v, saddr vl, float *x)

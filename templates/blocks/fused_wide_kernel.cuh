@@ -1,16 +1,8 @@
 // The whole left-looking walk with panels of 64 columns and warpgroup products: one CTA an SM, 256 threads (fused.lua, update = wgmma).
 //
 // Parameters: M, N, K, NP, KP, USED, NT, J, layouts, PRODUCTS, SELECT, shared memory places O_*, scratch sizes V_BYTES and PLANES.
-// Finished V and T lie in scratch exactly as they lie in shared memory, so each moves by one bulk copy. With one product two stages alternate
-// and the next panel's V arrives while this one is applied; with three, both planes fill the same space and copies wait for it.
-struct wide_stage {
-    const u8 *v, *t; // scratch of all CTAs; this one's place is found anew each time, registers being what is short
-    u32 phases;      // of the two barriers, bit = slot
-};
-QRS_DEV i64 wide_v_place() { return (i64)blockIdx.x * ${V_BYTES * PLANES}; }
-QRS_DEV i64 wide_t_place() { return (i64)blockIdx.x * ${KP * 16384}; }
-QRS_DEV int wide_trapezoid(int p) { return (p * ${NT} - p * (p - 1) / 2) * 8192; }
-
+// With one product two stages of V alternate and the next panel's V arrives while this one is applied; with three, both planes fill the
+// same space and copies wait for it.
 template <bool SPLIT> QRS_DEV void wide_issue(const wide_stage &s, int p, int slot)
 {
     if (threadIdx.x != 0)
@@ -159,22 +151,12 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 }
             } else {
                 const bool later = k < ${USED}, low = split <= k;
-                if (!wide_panel(k, hb, ldh, exponent, v, t, later, low, rows, shared, seen, stau)) {
+                if (!wide_panel(stage, k, hb, ldh, exponent, v, t, later, low, rows, shared, stau)) {
                     rows = true;
                     flags |= 2;
                     continue;
                 }
                 rows = false;
-                if (later && tid == 0) {
-                    const u32 bytes = (${NT} - k) * 8192;
-                    bulk_store(v_scratch + wide_v_place() + wide_trapezoid(k), to_saddr(v), bytes);
-                    bulk_store(t_scratch + wide_t_place() + k * 16384, to_saddr(t), 16384);
-% if PLANES == 2 then
-                    if (low)
-                        bulk_store(v_scratch + wide_v_place() + ${V_BYTES} + wide_trapezoid(k), to_saddr(v) + ${NT * 8192}, bytes);
-% end
-                    bulk_commit();
-                }
             }
             if (k < ${KP} && tid < 64 && first + tid < ${K})
                 tau[b * stride_tau + first + tid] = stau[tid];

@@ -319,10 +319,10 @@ QRS_DEV void wide_put_t(const float *t, u8 *to)
 }
 
 // Factors panel k, which lies in v with its top block as tile 0, its rows of R last; rows: column by column. t: where its fp16 T goes. later:
-// some block comes after it, so V and T are wanted, with low planes if `low`. Writes the block to H, tau to shared memory. Returns false, and
-// nothing is written, when the Gram recursion does not do. On return everything is visible to the block and to bulk copies.
-QRS_DEV bool wide_panel(int k, float *out, i64 ldh, const int *exponent, u8 *v, u8 *t, bool later, bool low, bool rows, wide_shared *s, int *seen,
-                        float *tau)
+// some block comes after it, so V and T are wanted, with low planes if `low`, and on their way to scratch on return. Writes the block to H, tau
+// to shared memory. Returns false, and nothing is written, when the Gram recursion does not do.
+QRS_DEV bool wide_panel(const wide_stage &stage, int k, float *out, i64 ldh, const int *exponent, u8 *v, u8 *t, bool later, bool low, bool rows,
+                        wide_shared *s, float *tau)
 {
     const int tiles = ${NT} - k, steps = ${K} - 64 * k < 64 ? ${K} - 64 * k : 64;
     if (rows)
@@ -357,9 +357,11 @@ QRS_DEV bool wide_panel(int k, float *out, i64 ldh, const int *exponent, u8 *v, 
             block_sync();
         }
     }
+    wide_keep_v(stage, k, low);
     wide_build_t(s->gram, tau, s->half, s->product);
     wide_put_t(s->half, t);
     fence_async_shared();
     block_sync();
+    wide_keep_t(stage, k);
     return true;
 }

@@ -68,6 +68,8 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
             const bool own = w == jw;
             #pragma unroll
             for (int t = 0; t < ${NC}; t++) {
+                if (t > 0 && !passive)
+                    break;
                 float sum[4] = {own ? row[t] : 0.0f, 0.0f, 0.0f, 0.0f};
                 #pragma unroll
                 for (int k = 0; k < ${RW}; k++)
@@ -95,6 +97,8 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
             f32x2 pl[${NC}];
             #pragma unroll
             for (int t = 0; t < ${NC}; t++) {
+                if (t > 0 && !passive)
+                    break;
                 const f32x4 d = *(const f32x4 *)s->part[b][l + 32 * t];
                 dl[t] = (d.x + d.y) + (d.z + d.w);
                 pl[t] = s->pivot[b][l + 32 * t];
@@ -110,9 +114,9 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
                 this_row[k] = v.x, this_row[k + 1] = v.y, this_row[k + 2] = v.z, this_row[k + 3] = v.w;
             }
             #pragma unroll
-            for (int k = 0; k < ${RW}; k++)
+            for (int t = 0; t < ${NC}; t++)
                 #pragma unroll
-                for (int t = 0; t < ${NC}; t++)
+                for (int k = 0; k < ${RW}; k++)
                     gram[k][t] = fmaf(-old_row[k], old_g[t], fmaf(-last_g[k], old_h[t], gram[k][t]));
 
             const bool some = squares > 0.0f;
@@ -125,6 +129,8 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
             }
             #pragma unroll
             for (int t = 0; t < ${NC}; t++) {
+                if (t > 0 && !passive)
+                    break;
                 const int c = l + 32 * t;
                 const float gl = step * fmaf(rho, dl[t], pl[t].x), g = c > j ? gl : 0.0f;
                 if (c == j) {

@@ -20,7 +20,7 @@ QRS_DEV void gram_product(float *to, const float *from, const float *a, bool tur
     }
     a += row * ai + q * ak;
     b += q * 68 + col + g;
-    #pragma unroll 2
+    #pragma unroll
     for (int k = 0; k < 4; k++) {
         u32 h[4], lo[4], bh[2], bl[2];
         gram_split(a[0], h[0], lo[0]);

@@ -10,6 +10,14 @@ local function products_of(shape, p)
   return 3
 end
 
+-- How far tau v'v / 2 of a Gram panel may be from 1. It grows with the square of the panel's conditioning, and the factor's error with
+-- its root: in fp32 at n = 512 a limit of 1e-10 n^2 lets 117 eps through (collinear 0.1), 1e-11 n^2 about a third of it. Dense panels keep
+-- below half of that.
+local function limit_of(shape, k)
+  if shape.precision == "fp16" then return math.min(1e-3, 1e-9 * k * k) end
+  return math.min(1e-10 * k * k, math.max(1e-6, 1e-11 * k * k))
+end
+
 -- Panels of 64 columns, warpgroup products (blocks/fused_wide_kernel.cuh).
 local function wide_layout(shape, device, p)
   local m, n = shape.m, shape.n
@@ -20,7 +28,7 @@ local function wide_layout(shape, device, p)
   v.PRODUCTS = p.products == "auto" and (v.SELECT and 1 or 3) or tonumber(p.products)
   v.PLANES = (v.SELECT or v.PRODUCTS == 3) and 2 or 1
   v.USED = math.min(v.KP, v.NP - 1)
-  v.LIMIT = shape.precision == "fp16" and math.min(1e-3, 1e-9 * k * k) or 1e-10 * k * k
+  v.LIMIT = limit_of(shape, k)
   local tiles = 0
   for i = 0, v.KP - 1 do tiles = tiles + nt - i end
   v.V_BYTES = tiles * 8192
@@ -72,7 +80,7 @@ local function layout(shape, device, p)
   v.O_EXP = take(32 * 4)
   v.O_FLAG = take(32)
   v.GRAM = p.method == "gram"
-  v.LIMIT = shape.precision == "fp16" and math.min(1e-3, 1e-9 * k * k) or 1e-10 * k * k
+  v.LIMIT = limit_of(shape, k)
   v.O_GRAM = take(v.GRAM and GRAM_BYTES + w * 128 or 0)
   v.T_BYTES = v.KP * 4096
   v.O_TILE = at
