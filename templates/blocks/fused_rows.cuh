@@ -196,7 +196,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         const f32x4 k = s->kept[l];
         const bool some = k.z != 0.0f;
         if (l < steps && some) // NaN too
-            panel[l * 37] = times(make_power_of_two((int)k.w), copysignf(sqrt_rn(fmaf(k.x, k.x, k.y)), -k.x));
-        tau[l] = l < steps && some ? div_rn(2.0f, fmaf(k.z * k.z, k.y, 1.0f)) : 0.0f;
+            panel[l * 37] = times(make_power_of_two((int)k.w), reflector_beta(k.x, k.y));
+        tau[l] = l < steps ? reflector_tau(k.z, k.y) : 0.0f;
     }
 }

@@ -37,6 +37,21 @@ QRS_DEV reflector make_reflector(float alpha, float s)
     return h;
 }
 
+// The two scalars that only results need, for steps that leave the Newton steps out of their chain: tau of the v that is stored, and the
+// diagonal of R.
+QRS_DEV float reflector_tau(float rho, float s)
+{
+    const float vv = fmaf(rho * rho, s, 1.0f);
+    float half_tau = rcp_approx(vv);
+    half_tau = fmaf(half_tau, fmaf(-vv, half_tau, 1.0f), half_tau);
+    return rho == 0.0f ? 0.0f : 2.0f * half_tau;
+}
+QRS_DEV float reflector_beta(float alpha, float s)
+{
+    const float square = fmaf(alpha, alpha, s), q = rsqrt_approx(square), n = square * q;
+    return copysignf(fmaf(n, fmaf(-n, 0.5f * q, 0.5f), n), -alpha);
+}
+
 // The identity: the tail is exactly zero, so LAPACK leaves the diagonal entry alone.
 QRS_DEV reflector no_reflector(float alpha)
 {

@@ -3,19 +3,8 @@
 
 local function k_of(shape) return math.min(shape.m, shape.n) end
 
--- The loop over columns is cut where the slot of the pivot changes and every few rows, so that less and less is computed.
-local function ranges(shape, p)
-  local list, j, k = {}, 0, k_of(shape)
-  local cut = p.lanes == 1 and 1 or p.section
-  while j < k do
-    local to = math.min(k, (j // cut + 1) * cut, (j // p.lanes + 1) * p.lanes)
-    list[#list + 1] = { from = j, to = to, rows = shape.m - j, slot = j // p.lanes, cross = to % p.lanes == 0 }
-    j = to
-  end
-  return list
-end
-
 local function registers(shape, p)
+  if p.lanes == 128 then return 3 * ceildiv(shape.m, 4) + 48 end
   local slots = ceildiv(shape.n, p.lanes)
   return align(shape.m, 4) * (slots + 1) + 2 * slots + 40
 end
@@ -40,14 +29,22 @@ local function pivot_stride(shape, p)
 end
 
 local function layout(shape, p)
+  if p.lanes == 128 then -- four warps, a lane per column (blocks/pack_split.cuh)
+    return { SPLIT = true, M = shape.m, N = shape.n, K = k_of(shape), L = 128, MB = 1, THREADS = 128, RW = ceildiv(shape.m, 4),
+             IN = shape.layout_in, OUT = shape.layout_out, SMEM = 2 * 36 * 20 }
+  end
   local ld, ms = strides(shape, p)
   local mb = per_block(shape, p)
   local v = { M = shape.m, N = shape.n, K = k_of(shape), L = p.lanes, SLOTS = ceildiv(shape.n, p.lanes), LD = ld, MS = ms,
-              MB = mb, THREADS = mb * p.lanes, IN = shape.layout_in, OUT = shape.layout_out, ranges = ranges(shape, p) }
-  v.PIVOT = align(mb * ms, 4)
+              MB = mb, THREADS = mb * p.lanes, IN = shape.layout_in, OUT = shape.layout_out, PM = align(shape.m, 4) }
+  -- Rows of whole sectors go straight between registers and global memory, the rest through a tile in shared memory.
+  local straight = p.lanes >= 8 and shape.n % 8 == 0
+  v.IN_TILE = not (straight and shape.layout_in == "row")
+  v.OUT_TILE = not (straight and shape.layout_out == "row")
+  v.PIVOT = (v.IN_TILE or v.OUT_TILE) and align(mb * ms, 4) or 0
   v.PS = pivot_stride(shape, p)
   v.TAU = v.PIVOT + (p.lanes > 1 and mb * v.PS or 0)
-  v.BAD = v.TAU + align(mb * v.K, 4)
+  v.BAD = v.TAU + (p.lanes == 1 and align(mb * v.K, 4) or 0)
   v.SMEM = 4 * (v.BAD + mb)
   return v
 end
@@ -56,10 +53,12 @@ return {
   name = "pack", op = "geqrf",
   summary = "many small matrices: a few lanes a matrix, a lane per column, all in registers, one launch",
   params = {
-    { name = "lanes", values = { 1, 2, 4, 8, 16, 32, 64 },
-      doc = "lanes that hold one matrix; 1: the whole matrix in a thread",
+    { name = "lanes", values = { 1, 2, 4, 8, 16, 32, 64, 128 },
+      doc = "lanes that hold one matrix; 1: the whole matrix in a thread; 128: four warps, a lane per column, rows dealt to the warps",
       default = function(shape, device)
         if shape.m * shape.n <= 36 then return 1 end
+        -- Too few matrices to fill the GPU: what counts is the chain of one.
+        if not shape.batch_invariant and shape.max_batch <= 4 * device.sms and shape.m > 16 and shape.n > 8 and shape.n <= 32 then return 128 end
         local lanes = 1
         while lanes < shape.n and lanes < 64 do lanes = lanes * 2 end
         -- With enough matrices to fill the device, two columns a lane save the barrier between the two warps.
@@ -77,13 +76,14 @@ return {
         if not shape.batch_invariant and shape.max_batch < 2 * most * device.sms then return math.max(1, 32 // lanes) end
         return most
       end },
-    { name = "section", values = { 2, 4, 8, 16 },
-      doc = "columns between two cuts of the row count: smaller computes less and is more code",
-      default = function(shape) return shape.m <= 16 and 4 or 8 end },
   },
   legal = function(shape, device, p)
     if shape.m < 1 or shape.n < 1 then return false, "an empty matrix has nothing to pack" end
     if shape.n > 64 or shape.m > 64 then return false, "pack holds at most 64 rows and 64 columns" end
+    if p.lanes == 128 then
+      if shape.n > 32 then return false, "four warps hold a column a lane, so at most 32: use fewer lanes" end
+      return true
+    end
     if p.lanes == 1 and shape.m * shape.n > 72 then return false, "a thread holds at most 72 entries: use more lanes" end
     if p.lanes > 1 and p.lanes >= 2 * shape.n then return false, "more than half of the lanes would have no column: use fewer lanes" end
     if ceildiv(shape.n, p.lanes) > 8 then return false, "at most 8 columns a lane: use more lanes" end
@@ -117,6 +117,20 @@ return {
 
 using namespace qrs;
 
+% include("blocks/pack_reflector.cuh")
+% if SPLIT then
+% include("blocks/pack_split.cuh")
+
+QRS_KERNEL(pack, 128, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau, i64 stride_tau, int *info,
+                         i64 batch)
+{
+    const i64 b = blockIdx.x;
+    const bool bad = pack_split(a + b * stride_a, lda, h + b * stride_h, ldh, tau + b * stride_tau, (pack_shared *)dynamic_smem());
+    if (info && threadIdx.x == 0)
+        info[b] = bad;
+    (void)batch;
+}
+% else
 // ${M} x ${N}, ${L} lanes a matrix, ${MB} matrices a block.
 QRS_DEV void pack_sync()
 {
@@ -129,39 +143,60 @@ QRS_DEV void pack_sync()
 % end
 }
 
-% include("blocks/pack_reflector.cuh")
+% if IN_TILE or OUT_TILE then
 % include("blocks/pack_stage.cuh")
+% end
+% if L > 1 then
+% include("blocks/pack_lanes.cuh")
+% else
 % include("blocks/pack_columns.cuh")
+% end
 
 QRS_KERNEL(pack, ${THREADS}, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau,
                                 i64 stride_tau, int *info, i64 batch)
 {
     float *smem = (float *)dynamic_smem();
     int *bad = (int *)(smem + ${BAD});
-    const int tid = (int)threadIdx.x;
+    const int tid = (int)threadIdx.x, mine = tid / ${L};
     const i64 first = (i64)blockIdx.x * ${MB};
     const int count = batch - first < ${MB} ? (int)(batch - first) : ${MB};
 
+    for (int b = tid; b < ${MB}; b += ${THREADS})
+        bad[b] = 0;
+% if IN_TILE then
     // Places of matrices past the batch are computed on too (their lanes share warps with real ones): let them be zeros.
     if (count < ${MB})
         for (int e = count * ${MS} + tid; e < ${MB * MS}; e += ${THREADS})
             smem[e] = 0.0f;
-    for (int b = tid; b < ${MB}; b += ${THREADS})
-        bad[b] = 0;
     pack_load(smem, a + first * stride_a, lda, stride_a, count);
+% end
     block_sync();
 
-    const int mine = tid / ${L};
-    if (pack_factor(tid % ${L}, smem + mine * ${MS}, smem + ${PIVOT} + ${L > 1 and "mine * " .. PS or "0"}, smem + ${TAU} + mine * ${K}))
+% if L > 1 then
+    pack_lane s;
+    s.column = tid % ${L};
+    const bool present = mine < count;
+    if (${IN_TILE and "pack_take(s, smem + mine * " .. MS .. ", " .. LD .. ", true)" or "pack_take(s, a + (first + mine) * stride_a, lda, present)"})
         bad[mine] = 1;
+    pack_factor(s, ${OUT_TILE and "smem + mine * " .. MS .. ", " .. LD or "h + (first + mine) * stride_h, ldh"}, present, smem + ${PIVOT} + mine * ${PS},
+                tau + (first + mine) * stride_tau);
+% else
+    if (pack_factor(smem + mine * ${MS}, smem + ${TAU} + mine * ${K}))
+        bad[mine] = 1;
+% end
     block_sync();
 
+% if OUT_TILE then
     pack_store(h + first * stride_h, ldh, stride_h, smem, count);
+% end
+% if L == 1 then
     for (int e = tid; e < count * ${K}; e += ${THREADS})
         tau[(first + e / ${K}) * stride_tau + e % ${K}] = smem[${TAU} + e];
+% end
     if (info)
         for (int b = tid; b < count; b += ${THREADS})
             info[first + b] = bad[b];
 }
+% end
 QRS_ENTRY(pack)
 ]==]
