@@ -32,12 +32,12 @@ gen_src := $(sort $(wildcard gen/*.c))
 runtime_src := $(sort $(wildcard runtime/*.c))
 host_src := $(sort $(wildcard runtime/host/*.c))
 judge_src := $(sort $(wildcard runtime/judge/*.c))
-cli_src := $(sort $(wildcard runtime/cli/*.c))
+cli_src := $(sort $(wildcard runtime/cli/*.c runtime/tune/*.c))
 example_src := $(sort $(wildcard runtime/examples/*.c))
 testlib_src := $(sort $(wildcard tests/lib/*.c))
 test_src := $(sort $(wildcard tests/test_*.c))
 gpu_test_src := $(sort $(wildcard tests/gpu/test_*.c))
-embedded_files := $(sort $(shell find templates configs -type f ! -name '.*' ! -name '*.md' ! -name '*~' 2>/dev/null))
+embedded_files := $(sort $(shell find templates configs -type f ! -name '.*' ! -name '*.md' ! -name '*.journal' ! -name '*~' 2>/dev/null))
 
 examples := $(patsubst runtime/examples/%.c,$(BUILD)/examples/%,$(example_src))
 tests := $(patsubst tests/%.c,$(BUILD)/tests/%,$(test_src))
@@ -177,7 +177,7 @@ $(BUILD)/libtestlib.a: $(testlib_obj)
 .PRECIOUS: $(BUILD)/obj/%.o $(BUILD)/san/obj/%.o
 
 .PHONY: tidy-format format
-formatted = $(wildcard $(addsuffix /*.[ch],gen runtime runtime/host runtime/judge runtime/cli runtime/examples tests tests/lib tests/gpu))
+formatted = $(wildcard $(addsuffix /*.[ch],gen runtime runtime/host runtime/judge runtime/cli runtime/tune runtime/examples tests tests/lib tests/gpu))
 tidy-format:
 	@$(CLANG_FORMAT) --dry-run -Werror $(formatted)
 format:

@@ -93,7 +93,8 @@ qg_status qg_library_open(const qg_library_options *options, qg_library **out, q
     qg_library *lib = calloc(1, sizeof *lib);
     if (!lib) return qg_fail(err, QG_NO_MEMORY, "library", "out of memory", "");
     qg_status s = open_files(lib, options, err);
-    if (!s) s = qg_tuned_open(lib, setting(options ? options->tuned : NULL, "QRSMITH_TUNED"), err);
+    if (!s && !(options && options->untuned))
+        s = qg_tuned_open(lib, setting(options ? options->tuned : NULL, "QRSMITH_TUNED"), err);
     if (s) {
         qg_library_close(lib);
         return s;

@@ -16,7 +16,8 @@ typedef struct qg_library qg_library;
 typedef struct qg_library_options {
     const char *templates; /* folder; NULL: QRSMITH_TEMPLATES, else embedded */
     const char
-        *tuned; /* file; NULL: QRSMITH_TUNED, else user's config folder, else embedded configs/tuned/ */
+        *tuned;   /* file; NULL: QRSMITH_TUNED, else user's config folder, else embedded configs/tuned/ */
+    bool untuned; /* no tuned table at all: every plan is requested or a default */
     const char *extra_families; /* folder of more family files (tests); NULL: none */
 } qg_library_options;
 

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const commands[] = {"gen",      "compile", "factor", "check",  "bench",
-                                       "families", "cache",   "doctor", "version"};
+static const char *const commands[] = {"gen",  "compile",  "factor", "check",  "bench",
+                                       "tune", "families", "cache",  "doctor", "version"};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static char *folder;

@@ -7,6 +7,11 @@
 
 qg_status cli_case_open(cli_device *device, const qg_case *test, qg_precision precision,
                         const qg_request *request, cli_case *out, qg_error *err) {
+    return cli_case_open_part(device, test, precision, test->batch, request, out, err);
+}
+
+qg_status cli_case_open_part(cli_device *device, const qg_case *test, qg_precision precision,
+                             int64_t max_batch, const qg_request *request, cli_case *out, qg_error *err) {
     *out = (cli_case){.test = *test};
     out->shape = (qg_shape){.m = test->m,
                             .n = test->n,
@@ -14,8 +19,8 @@ qg_status cli_case_open(cli_device *device, const qg_case *test, qg_precision pr
                             .layout_out = test->layout_out,
                             .precision = precision,
                             .operation = QG_GEQRF,
-                            .max_batch = test->batch};
-    return cli_problem_open(device, &out->shape, request, &out->problem, err);
+                            .max_batch = max_batch};
+    return cli_problem_open_part(device, &out->shape, test->batch, request, &out->problem, err);
 }
 
 void cli_case_close(cli_case *c) {
@@ -47,6 +52,7 @@ static qg_status allocate(cli_case *c, qg_error *err) {
     for (size_t i = 0; i < sizeof slabs / sizeof *slabs; i++) {
         void *memory = NULL;
         *slabs[i].step = step_of(slabs[i].bytes);
+        if (*slabs[i].memory) continue; /* borrowed inputs */
         qg_status status = cli_alloc(p->device, *slabs[i].step * c->arrays, &memory, err);
         *slabs[i].memory = memory;
         if (status != QG_OK) return status;
@@ -78,10 +84,11 @@ static qg_status make_inputs(cli_case *c, qg_error *err) {
 }
 
 qg_status cli_case_prepare(cli_case *c, int arrays, qg_error *err) {
+    bool given = c->A != NULL;
     c->arrays = arrays;
     qg_status status = cli_problem_load(&c->problem, err);
     if (status == QG_OK) status = allocate(c, err);
-    if (status == QG_OK) status = make_inputs(c, err);
+    if (status == QG_OK && !given) status = make_inputs(c, err);
     return status;
 }
 

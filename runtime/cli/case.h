@@ -19,9 +19,13 @@ typedef struct cli_case {
 /* Makes the plan only. On failure too, close it. */
 qg_status cli_case_open(cli_device *device, const qg_case *test, qg_precision precision,
                         const qg_request *request, cli_case *out, qg_error *err);
+/* The same with a plan that serves `max_batch` matrices, of which test->batch are factored. */
+qg_status cli_case_open_part(cli_device *device, const qg_case *test, qg_precision precision,
+                             int64_t max_batch, const qg_request *request, cli_case *out, qg_error *err);
 void cli_case_close(cli_case *c);
 
-/* Loads kernels, makes the inputs. Array i has seed test.seed + i * CLI_SEED_STEP. */
+/* Loads kernels, makes the inputs, unless A is set already: borrowed ones, to be unset before closing. Array
+ * i has seed test.seed + i * CLI_SEED_STEP. */
 #define CLI_SEED_STEP UINT64_C(1000003)
 qg_status cli_case_prepare(cli_case *c, int arrays, qg_error *err);
 

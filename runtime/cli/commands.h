@@ -13,6 +13,8 @@ extern const cli_command cli_compile;
 extern const cli_command cli_factor;
 extern const cli_command cli_check;
 extern const cli_command cli_bench;
+extern const cli_command cli_tune;
+extern const cli_command cli_tune_worker;
 extern const cli_command cli_families;
 extern const cli_command cli_cache;
 extern const cli_command cli_doctor;

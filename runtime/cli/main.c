@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const cli_command *const commands[] = {&cli_gen,   &cli_compile, &cli_factor,
-                                              &cli_check, &cli_bench,   &cli_families,
-                                              &cli_cache, &cli_doctor,  &cli_version};
+static const cli_command *const commands[] = {&cli_gen,    &cli_compile, &cli_factor,     &cli_check,
+                                              &cli_bench,  &cli_tune,    &cli_families,   &cli_cache,
+                                              &cli_doctor, &cli_version, &cli_tune_worker};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static void print_overview(FILE *to) {
@@ -20,7 +20,8 @@ static void print_overview(FILE *to) {
         "float32).\n\ncommands:\n",
         to);
     for (int i = 0; i < COMMANDS; i++)
-        fprintf(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+        if (commands[i]->summary) /* others are for ourselves */
+            fprintf(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     fputs("\nqrsmith COMMAND --help explains a command, with examples. To begin:\n"
           "  qrsmith doctor                           what is here, and what is missing\n"
           "  qrsmith factor a.npy -o h.npy --tau t.npy --check\n"
@@ -37,9 +38,10 @@ static const cli_command *find(const char *name) {
 
 static int unknown_command(const char *word) {
     const char *names[COMMANDS];
+    int count = 0;
     for (int i = 0; i < COMMANDS; i++)
-        names[i] = commands[i]->name;
-    const char *near = cli_closest(word, names, COMMANDS);
+        if (commands[i]->summary) names[count++] = commands[i]->name;
+    const char *near = cli_closest(word, names, count);
     char what[64], fix[128];
     snprintf(what, sizeof what, "%.60s", *word ? word : "''");
     snprintf(fix, sizeof fix, near ? "did you mean %s? see qrsmith --help" : "see qrsmith --help", near);

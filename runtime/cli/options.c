@@ -236,7 +236,7 @@ void cli_print_help(const cli_command *c, FILE *to) {
     fprintf(to, "usage: qrsmith %s", c->name);
     for (const cli_argument *a = c->arguments; a && a->name; a++)
         fprintf(to, a->required ? " %s" : " [%s]", a->name);
-    fprintf(to, " [options]\n\n%s\n", c->summary);
+    fprintf(to, " [options]\n\n%s\n", c->summary ? c->summary : "");
     if (c->about) fprintf(to, "\n%s\n", c->about);
     if (c->arguments && c->arguments->name) fprintf(to, "\narguments:\n");
     for (const cli_argument *a = c->arguments; a && a->name; a++)

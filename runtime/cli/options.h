@@ -44,7 +44,7 @@ typedef struct cli_argument {
 } cli_argument;
 
 typedef struct cli_command {
-    const char *name, *summary; /* one word, one line */
+    const char *name, *summary; /* one word, one line; without a summary it is not in the list of commands */
     const char *about;          /* paragraphs of --help */
     const char *examples;       /* lines of --help */
     const cli_argument *arguments;

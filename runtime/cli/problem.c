@@ -13,9 +13,9 @@ static int64_t leading(const qg_shape *s, qg_layout layout) {
     return ld > 1 ? ld : 1;
 }
 
-static qg_status set_sizes(cli_problem *p, const qg_shape *s, qg_error *err) {
+static qg_status set_sizes(cli_problem *p, const qg_shape *s, int64_t batch, qg_error *err) {
     int64_t elements = 0;
-    p->batch = s->max_batch;
+    p->batch = batch;
     p->k = s->m < s->n ? s->m : s->n;
     if (!times(s->m, s->n, &elements) || !times(elements, 4, &p->a_bytes) ||
         !times(p->a_bytes, p->batch, &p->a_bytes))
@@ -34,8 +34,13 @@ static qg_status set_sizes(cli_problem *p, const qg_shape *s, qg_error *err) {
 
 qg_status cli_problem_open(cli_device *device, const qg_shape *shape, const qg_request *request,
                            cli_problem *out, qg_error *err) {
+    return cli_problem_open_part(device, shape, shape->max_batch, request, out, err);
+}
+
+qg_status cli_problem_open_part(cli_device *device, const qg_shape *shape, int64_t batch,
+                                const qg_request *request, cli_problem *out, qg_error *err) {
     *out = (cli_problem){.device = device};
-    qg_status status = set_sizes(out, shape, err);
+    qg_status status = set_sizes(out, shape, batch, err);
     if (status == QG_OK)
         status = qg_plan_make(cli_device_library(device), shape, cli_device_record(device), request,
                               &out->plan, err);

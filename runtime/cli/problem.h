@@ -17,6 +17,9 @@ typedef struct cli_problem {
 /* Chooses the plan. `shape->max_batch` is taken as the batch. Loads nothing yet. */
 qg_status cli_problem_open(cli_device *device, const qg_shape *shape, const qg_request *request,
                            cli_problem *out, qg_error *err);
+/* The same for a plan that serves shape->max_batch, called with `batch` matrices. */
+qg_status cli_problem_open_part(cli_device *device, const qg_shape *shape, int64_t batch,
+                                const qg_request *request, cli_problem *out, qg_error *err);
 /* Compiles and loads the kernels and allocates the workspace: all that a timed call must not contain. */
 qg_status cli_problem_load(cli_problem *p, qg_error *err);
 void cli_problem_close(cli_problem *p); /* a zeroed one is fine */
