@@ -120,7 +120,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 flags |= 4;
             }
 % end
-            if (filled) {
+            if (filled && k > 0) {
                 wide_tile c;
                 wide_fill(c, v);
                 if (tid == 0)

@@ -87,8 +87,12 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
                     *(f32x4 *)&s->next[b][w * ${RW} + k] = {x[k][0], x[k + 1][0], x[k + 2][0], x[k + 3][0]};
             }
             bar_sync(1, 128);
-            const f32x4 dj = *(const f32x4 *)s->part[b][j], dn = *(const f32x4 *)s->part[b][j + 1];
-            const f32x2 pj = s->pivot[b][j], pn = s->pivot[b][j + 1];
+            // What the chain needs, at once: the compiler would load it as late as it can.
+            const f32x4 dj = lds<f32x4>(to_saddr(s->part[b][j]));
+            const f32x2 pj = lds<f32x2>(to_saddr(&s->pivot[b][j]));
+            const f32x4 dn = lds<f32x4>(to_saddr(s->part[b][j + 1]));
+            const f32x2 pn = lds<f32x2>(to_saddr(&s->pivot[b][j + 1]));
+            const float dots_n = (dn.x + dn.y) + (dn.z + dn.w);
             const float squares = (dj.x + dj.y) + (dj.z + dj.w);
             const float norm2 = fmaxf(fmaf(pj.x, pj.x, squares), 0x1p-120f);
             const float q = rsqrt_approx(norm2), norm = norm2 * q;
@@ -122,7 +126,7 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
             const bool some = squares > 0.0f;
             const float rho = some ? copysignf(rho0, pj.x) : 0.0f, step = some ? copysignf(q, pj.x) : 0.0f;
             const float gap = copysignf(fabsf(pj.x) + norm, pj.x);
-            const float gn = step * fmaf(rho, (dn.x + dn.y) + (dn.z + dn.w), pn.x);
+            const float gn = step * fmaf(rho, dots_n, pn.x);
             if (own) { // the pivot row leaves P1 and becomes a row of M
                 xb[0] = 1.0f;
                 next[0] = 0.0f;
