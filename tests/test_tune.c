@@ -388,6 +388,54 @@ static void json_says_all(void **state) {
     qt_output_free(&o);
 }
 
+static void a_killed_sweep_goes_on(void **state) {
+    (void)state;
+    write_grid(grid_text);
+    write_worker("case \"$line\" in *'\"a\":2,\"b\":\"x\"'*) kill -9 $PPID; exit;; esac");
+    expect(NULL, NULL, 137, NULL);
+    write_worker("case \"$line\" in *'\"a\":2,\"b\":\"y\"'*) us=50;; esac");
+    forget("log");
+    expect("--resume", NULL, 0, "2 known from before");
+    char *text = file("log"), *last = strstr(text, "\"measure\"");
+    for (char *next; (next = strstr(last + 1, "\"measure\""));)
+        last = next;
+    qt_assert_contains(last, "\"a\":2,\"b\":\"x\""); /* the suspect comes last */
+    expect_winner(2, "y");
+    free(text);
+}
+
+static void templates_must_not_change_meanwhile(void **state) {
+    (void)state;
+    write_grid(grid_text);
+    write_worker("echo '{\"verdict\":\"timed\",\"median_us\":1,\"plan\":\"another\"}'; continue");
+    expect(NULL, NULL, 3, "the templates changed");
+    assert_int_equal(count_in("table.json.journal", "\"verdict\""), 0);
+}
+
+static void two_sweeps_share_a_table(void **state) {
+    (void)state;
+    char *script = qt_format(
+        "cd %s && for m in 8 9 10 11; do "
+        "echo '{\"format\": \"qrsmith-grid-1\", \"sweeps\": [{\"shapes\": [{\"m\": '$m', \"batch\": 2}], "
+        "\"family\": \"toy\"}]}' > g$m.json; "
+        "\"$0\" tune g$m.json -o table.json --journal j$m --max-seconds 0.01 || echo bad & done; wait",
+        room);
+    char *worker = qt_format("QRSMITH_TUNE_WORKER=%s/worker", room), *bin = realpath(qt_bin(), NULL);
+    char *files = qt_format("QRSMITH_TEMPLATES=%s", templates);
+    write_worker("");
+    qt_output o = qt_run((const char *const[]){"sh", "-c", script, bin, NULL},
+                         (const char *const[]){worker, files, NULL});
+    if (strstr(o.out, "bad")) fail_msg("%s%s", o.out, o.err);
+    json_t *root = table();
+    assert_int_equal(json_array_size(json_object_get(root, "entries")), 4);
+    json_decref(root);
+    qt_output_free(&o);
+    free(script);
+    free(worker);
+    free(bin);
+    free(files);
+}
+
 /* ---- without or with another GPU ---- */
 
 static void without_a_gpu_it_says_so(void **state) {
@@ -592,6 +640,9 @@ int main(void) {
         TEST(a_shape_without_a_winner_fails_the_sweep),
         TEST(other_entries_stay_in_the_table),
         TEST(json_says_all),
+        TEST(a_killed_sweep_goes_on),
+        TEST(templates_must_not_change_meanwhile),
+        TEST(two_sweeps_share_a_table),
         TEST(without_a_gpu_it_says_so),
         TEST(the_real_worker_judges),
         TEST(the_real_worker_times),

@@ -67,11 +67,12 @@ static qg_status make(tune_measure *m, input *in, const qg_case *test, int array
     return s;
 }
 
-/* At most so many matrices that `floats` are not exceeded, but not under `least`, and no more than the plan
- * serves. */
+/* As many matrices as `floats` hold, but `least` where those are fewer, and never more than `most` or than
+ * the plan serves. */
 static int64_t some(const qg_shape *s, int64_t floats, int64_t least, int64_t most) {
     int64_t batch = floats / (s->m * s->n);
-    batch = batch < least ? least : batch > most ? most : batch;
+    batch = batch < least ? least : batch;
+    batch = batch > most ? most : batch;
     return batch < s->max_batch ? batch : s->max_batch;
 }
 
@@ -123,9 +124,11 @@ qg_status tune_measure_prepare(tune_measure *m, const qg_shape *shape, qg_error 
 /* ---- one candidate ---- */
 
 static qg_status open_case(tune_measure *m, const qg_request *request, const input *in, cli_case *c,
-                           qg_error *err) {
+                           tune_verdict *out, qg_error *err) {
     qg_status s =
         cli_case_open_part(m->device, &in->test, m->shape.precision, m->shape.max_batch, request, c, err);
+    *out = (tune_verdict){.wrong = ""};
+    if (!s) snprintf(out->plan, sizeof out->plan, "%s", c->problem.plan->name);
     c->A = in->A; /* borrowed */
     return s ? s : cli_case_prepare(c, in->arrays, err);
 }
@@ -160,8 +163,7 @@ static qg_status judge_on(cli_case *c, const input *in, tune_verdict *out, qg_er
 
 qg_status tune_measure_judge(tune_measure *m, const qg_request *request, tune_verdict *out, qg_error *err) {
     cli_case c;
-    *out = (tune_verdict){.wrong = ""};
-    qg_status s = open_case(m, request, &m->kinds[0], &c, err);
+    qg_status s = open_case(m, request, &m->kinds[0], &c, out, err);
     for (int i = 0; i < m->kind_count && !s && !out->wrong[0]; i++)
         s = judge_on(&c, &m->kinds[i], out, err);
     close_case(&c);
@@ -179,7 +181,7 @@ qg_status tune_measure_validate(tune_measure *m, const qg_request *request, tune
     qg_status s = QG_OK;
     for (int i = 0; i < count && !s && !out->wrong[0]; i++) {
         s = make(m, &in, &cases[i], 1, err);
-        if (!s && !i) s = open_case(m, request, &in, &c, err);
+        if (!s && !i) s = open_case(m, request, &in, &c, out, err);
         if (!s) s = judge_on(&c, &in, out, err);
         drop(m, &in);
     }
@@ -200,9 +202,8 @@ static const double noisy = 0.02;
 qg_status tune_measure_time(tune_measure *m, const qg_request *request, double seconds, tune_verdict *out,
                             qg_error *err) {
     cli_case c;
-    *out = (tune_verdict){.wrong = ""};
     m->timer.max_seconds = seconds;
-    qg_status s = open_case(m, request, &m->timed, &c, err);
+    qg_status s = open_case(m, request, &m->timed, &c, out, err);
     cli_timed timed = {poison, pass, &c, m->timed.arrays};
     if (!s) s = cli_time(&m->timer, &timed, &out->timing, err);
     if (!s && out->timing.error > noisy) {

@@ -21,6 +21,7 @@ typedef struct tune_verdict {
     char wrong[320];
     double share; /* the largest part of a limit that it took */
     cli_timing timing;
+    char plan[256]; /* its name; empty when there was none */
 } tune_verdict;
 
 /* On every kind, with small batches of the prepared inputs. */

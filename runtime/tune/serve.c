@@ -83,12 +83,14 @@ static qg_status work(server *s, job which, const json_t *request, tune_verdict 
 }
 
 static json_t *verdict_json(job which, const tune_verdict *v) {
-    if (v->wrong[0]) return json_pack("{s:s, s:s}", "verdict", "wrong", "why", v->wrong);
+    if (v->wrong[0])
+        return json_pack("{s:s, s:s, s:s}", "verdict", "wrong", "why", v->wrong, "plan", v->plan);
     if (which == JUDGE || which == VALIDATE)
-        return json_pack("{s:s, s:f}", "verdict", "passed", "share", v->share);
-    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:i, s:f}", "verdict", "timed", "median_us", v->timing.median,
-                     "mean_us", v->timing.mean, "least_us", v->timing.least, "spread", v->timing.error,
-                     "repetitions", v->timing.repetitions, "share", v->share);
+        return json_pack("{s:s, s:f, s:s}", "verdict", "passed", "share", v->share, "plan", v->plan);
+    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:i, s:f, s:s}", "verdict", "timed", "median_us",
+                     v->timing.median, "mean_us", v->timing.mean, "least_us", v->timing.least, "spread",
+                     v->timing.error, "repetitions", v->timing.repetitions, "share", v->share, "plan",
+                     v->plan);
 }
 
 /* What the device did or the machine lacks may not happen again: "crashed". The rest would: "failed". */

@@ -120,6 +120,15 @@ static json_t *ask(tune_session *s, const tune_candidate *c, const char *job) {
     return reply;
 }
 
+/* Templates read from a folder may be edited under a sweep's feet: what a later worker plans is then another
+ * thing than what was compiled and written down here. */
+static qg_status check_plan(const tune_candidate *c, const json_t *reply, qg_error *err) {
+    const char *plan = tune_text(reply, "plan");
+    if (!*plan || !strcmp(plan, c->plan)) return QG_OK;
+    return qg_failf(err, QG_ENVIRONMENT, "tune", "tune again with --resume",
+                    "the templates changed while it ran: %.200s became %.200s", c->plan, plan);
+}
+
 qg_status tune_ask(tune_session *s, const tune_target *t, const tune_candidate *c, const char *job,
                    json_t **reply, qg_error *err) {
     *reply = NULL;
@@ -127,8 +136,8 @@ qg_status tune_ask(tune_session *s, const tune_target *t, const tune_candidate *
     if (!status) status = journal_begin(s, t, c, job, err);
     if (status) return status;
     *reply = ask(s, c, job);
-    status = *reply ? journal_verdict(s, c, job, *reply, err)
-                    : qg_fail(err, QG_NO_MEMORY, "tune", "out of memory", "");
+    status = *reply ? check_plan(c, *reply, err) : qg_fail(err, QG_NO_MEMORY, "tune", "out of memory", "");
+    if (!status) status = journal_verdict(s, c, job, *reply, err);
     if (status) {
         json_decref(*reply);
         *reply = NULL;

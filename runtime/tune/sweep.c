@@ -7,6 +7,7 @@
 #include "runtime/tune/serve.h"
 #include "runtime/tune/table.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,8 +110,13 @@ static double default_median(const tune_candidates *all) {
     return 0;
 }
 
+/* No more digits than mean something: tables are read and compared by people. */
+static double rounded(double value, double parts) {
+    return round(value * parts) / parts;
+}
+
 static json_t *maybe(double value) {
-    return value > 0 ? json_real(value) : json_null();
+    return value > 0 ? json_real(rounded(value, 1000)) : json_null();
 }
 
 static json_t *entry_json(const sweep *w) {
@@ -121,9 +127,9 @@ static json_t *entry_json(const sweep *w) {
                      "shape", tune_shape_json(&w->target->shape), "device", "arch", b->device.arch, "sms",
                      (json_int_t)b->device.sms, "family", c->family, "params", c->params, "provenance",
                      "device", b->device.name, "driver", b->driver, "date", tune_date(date), "median_us",
-                     c->time.median, "spread", c->time.spread, "default_us", maybe(default_median(&w->all)),
-                     "candidates", w->all.count, "timed", count_of(&w->all, "timed"), "version",
-                     QRSMITH_BUILD_VERSION);
+                     rounded(c->time.median, 1000), "spread", rounded(c->time.spread, 10000), "default_us",
+                     maybe(default_median(&w->all)), "candidates", w->all.count, "timed",
+                     count_of(&w->all, "timed"), "version", QRSMITH_BUILD_VERSION);
 }
 
 static json_t *result_json(const sweep *w, json_t *entry, bool kept) {

@@ -111,7 +111,7 @@ static bool write_table(const json_t *root, FILE *to) {
     ok &= fprintf(to, "%s\n  \"entries\": [", first ? "" : ",") > 0;
     json_array_foreach(json_object_get(root, "entries"), i, entry) {
         ok &= fprintf(to, "%s\n    ", i ? "," : "") > 0 &&
-              !json_dumpf(entry, to, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+              !json_dumpf(entry, to, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
     }
     return fputs(i ? "\n  ]\n}\n" : "]\n}\n", to) >= 0 && ok;
 }
