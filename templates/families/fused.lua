@@ -76,7 +76,7 @@ local function layout(shape, device, p)
   v.O_T = take(v.RESIDENT and v.KP * 4096 or v.STAGES * 4096)
   v.O_STEP = take(64 * (w == 4 and 4 or w + 4) * 4 + 768)
   v.O_TAU = take(32 * 4)
-  v.O_MAX = take(w * 32 * 4)
+  v.O_MAX = v.O_STEP -- while a block is scaled no panel is at work
   v.O_EXP = take(32 * 4)
   v.O_FLAG = take(32)
   v.GRAM = p.method == "gram"
@@ -88,6 +88,24 @@ local function layout(shape, device, p)
   v.TILES2 = at + 2 * v.TILE <= math.min(device.smem_optin, device.smem_sm // p.ctas_per_sm - 1024)
   v.SMEM = at + (v.TILES2 and 2 or 1) * v.TILE
   return v
+end
+
+-- A column of rows grows with the height, one of the Gram recursion does not; with 512 threads its product spills.
+local function method_of(shape) return shape.m >= 384 and shape.m <= 512 and "gram" or "rows" end
+local function threads_of(shape) return shape.m > 512 and 512 or 256 end
+
+-- CTAs an SM, and where V stays: the first that fits. Without neighbours on its SM a CTA may take all of the shared memory.
+local function choice(shape, device)
+  local alone = not shape.batch_invariant and shape.max_batch <= device.sms
+  local tries = { { "shared", 1 }, { "scratch", 2 }, { "scratch", 1 } }
+  for ctas = (alone or shape.m > 512) and 1 or 2, 1, -1 do
+    for _, t in ipairs(tries) do
+      local v = layout(shape, device, { update = "mma", threads = threads_of(shape), method = method_of(shape), products = "auto",
+                                        ctas_per_sm = ctas, keep = t[1], stages = t[2] })
+      if v.SMEM <= device.smem_optin and (v.SMEM + 1024) * ctas <= device.smem_sm then return ctas, t[1], t[2] end
+    end
+  end
+  return 1, "scratch", 1
 end
 
 local function registers(v)
@@ -105,29 +123,19 @@ return {
         return device.arch == 90 and shape.m > 384 and shape.m <= 512 and shape.n > 256 and "wgmma" or "mma"
       end },
     { name = "threads", values = { 128, 256, 512 }, doc = "threads of a CTA",
-      default = function(shape) return shape.m > 512 and 512 or 256 end },
+      default = threads_of },
     { name = "method", values = { "rows", "gram" },
       doc = "panels: rows in registers, one reduction a column; or the Gram recursion, which falls back to rows where it is not safe",
-      -- A column of rows grows with the height, one of the Gram recursion does not.
-      default = function(shape) return shape.m >= 384 and "gram" or "rows" end },
+      default = method_of },
     { name = "products", values = { "auto", "1", "3" },
       doc = "fp16 products an update is formed of: 1, or 3 with both factors split (fp32 level); auto: what the precision asks for",
       default = function() return "auto" end },
     { name = "ctas_per_sm", values = { 1, 2, 3, 4 }, doc = "CTAs meant to share an SM: bounds registers and the grid",
-      default = function(shape, device)
-        if not shape.batch_invariant and shape.max_batch <= device.sms then return 1 end
-        return shape.m > 512 and 1 or 2
-      end },
+      default = function(shape, device) return (choice(shape, device)) end },
     { name = "keep", values = { "shared", "scratch" }, doc = "where V and T of finished panels stay: shared memory, or global scratch (L2)",
-      default = function(shape, device)
-        local k, rows = math.min(shape.m, shape.n), 0
-        for i = 0, ceildiv(k, PANEL) - 1 do rows = rows + align(shape.m, 16) - PANEL * i end
-        local alone = not shape.batch_invariant and shape.max_batch <= device.sms
-        local bytes = rows * 128 + ceildiv(k, PANEL) * 4096 + math.max(46 * 1024, shape.m * 144) + 8192
-        return bytes <= (alone and device.smem_optin or device.smem_sm // 2 - 2048) and "shared" or "scratch"
-      end },
+      default = function(shape, device) return (select(2, choice(shape, device))) end },
     { name = "stages", values = { 1, 2 }, doc = "V buffers in shared memory when V stays in scratch",
-      default = function(shape) return shape.m <= 256 and 2 or 1 end },
+      default = function(shape, device) return (select(3, choice(shape, device))) end },
   },
   legal = function(shape, device, p)
     if shape.m < 1 or shape.n < 1 then return false, "an empty matrix has nothing to factor" end
