@@ -18,16 +18,17 @@ struct alignas(16) fused_step {
 
 QRS_DEV float fused_sum(const float *part)
 {
-    float sum = 0.0f;
+    f32x4 v = *(const f32x4 *)part;
+    float sum = (v.x + v.y) + (v.z + v.w);
     #pragma unroll
-    for (int u = 0; u < ${W}; u += 4) {
-        const f32x4 v = *(const f32x4 *)(part + u);
+    for (int u = 4; u < ${W}; u += 4) {
+        v = *(const f32x4 *)(part + u);
         sum += (v.x + v.y) + (v.z + v.w);
     }
     return sum;
 }
 
-// Dots of xb with four columns in two chains each, of the `live` columns that are not finished.
+// Dots of xb with the four columns.
 QRS_DEV void fused_dots(float (&d)[4], const float (&xb)[${LAYERS}], const float (&x)[${LAYERS}][4])
 {
     #pragma unroll
@@ -81,8 +82,8 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         e += shfl_xor(f, 8);
         part[l * ${PS} + w] = e;
         block_sync();
-        const float squares = fused_sum(part + cj * ${PS}), dn = fused_sum(part + (cj + 1) * ${PS}), mine = fused_sum(part + l * ${PS});
-        const float alpha = pivot[cj], pn = pivot[cj + 1];
+        float squares = fused_sum(part + cj * ${PS}), dn = fused_sum(part + (cj + 1) * ${PS}), alpha = pivot[cj], pn = pivot[cj + 1];
+        const float mine = fused_sum(part + l * ${PS});
         float dot[4], p[4], next[${LAYERS}];
         #pragma unroll
         for (int c = 0; c < 4; c++) {
@@ -103,20 +104,29 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             for (int u = 0; u < ${W}; u++)
                 most = fmaxf(most, part[u]);
             block_sync();
-            again = true;
-            zero = most == 0.0f;
-            if (!zero && is_finite(alpha)) {
-                scale = pow2_exponent(fmaxf(most, fabsf(alpha)));
-                const power_of_two shrink = make_power_of_two(-scale);
+            if (most == 0.0f) { // no reflector: every g is zero, whatever alpha
+                zero = true;
+                squares = 1.0f;
+                dn = pn = 0.0f;
+                if (!is_finite(alpha))
+                    alpha = 1.0f;
                 #pragma unroll
-                for (int kk = 0; kk < ${LAYERS}; kk++) {
-                    xb[kk] = times(shrink, xb[kk]);
-                    if (cg == cj && (kk >= ${TOPS} || kk * ${RS} + ri >= j)) // entries of R above the pivot keep their scale
-                        x[kk][0] = times(shrink, x[kk][0]);
+                for (int c = 0; c < 4; c++)
+                    dot[c] = p[c] = 0.0f;
+            } else {
+                again = fresh = true;
+                if (is_finite(alpha)) {
+                    scale = pow2_exponent(fmaxf(most, fabsf(alpha)));
+                    const power_of_two shrink = make_power_of_two(-scale);
+                    #pragma unroll
+                    for (int kk = 0; kk < ${LAYERS}; kk++) {
+                        xb[kk] = times(shrink, xb[kk]);
+                        if (cg == cj && (kk >= ${TOPS} || kk * ${RS} + ri >= j)) // entries of R above the pivot keep their scale
+                            x[kk][0] = times(shrink, x[kk][0]);
+                    }
                 }
+                continue;
             }
-            fresh = true;
-            continue;
         }
         #pragma unroll
         for (int kk = 0; kk < ${LAYERS}; kk++)
@@ -124,8 +134,8 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
 
         // As make_reflector, but for the Newton steps: rho and step are good to two units in the last place, and tau is made from the
         // v that is stored.
-        const float square = fmaf(alpha, alpha, squares), q = rsqrt_approx(square), gap = zero ? 0.0f : fabsf(alpha) + square * q;
-        const float rho = zero ? 0.0f : copysignf(rcp_approx(gap), alpha), step = zero ? 0.0f : copysignf(q, alpha);
+        const float square = fmaf(alpha, alpha, squares), q = rsqrt_approx(square), gap = fabsf(alpha) + square * q;
+        const float rho = copysignf(rcp_approx(gap), alpha), step = copysignf(q, alpha);
         const float gn = step * fmaf(rho, dn, pn);
         #pragma unroll
         for (int kk = 0; kk < ${TOPS}; kk++)
@@ -138,28 +148,38 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         for (int kk = 0; kk < ${TOPS}; kk++)
             if (kk * ${RS} + ri <= j + 1)
                 next[kk] = 0.0f;
+        float g[4];
         #pragma unroll
-        for (int c = 0; c < 4; c++) {
-            if (c > 3 - slot)
-                break;
-            const float g = step * fmaf(rho, dot[c], p[c]);
-            const bool touch = c > 0 || cg > cj; // finished columns are left alone, not multiplied by zero: the pivot may be NaN
-            float even = 0.0f, odd = 0.0f;
+        for (int c = 0; c < 4; c++)
+            g[c] = step * fmaf(rho, dot[c], p[c]);
+        #pragma unroll
+        for (int c0 = 0; c0 < 4; c0 += 2) { // two slots at once: one alone would wait for its own sums
+            if (c0 > 0 && slot > 1)
+                continue;
+            float even[2] = {0.0f, 0.0f}, odd[2] = {0.0f, 0.0f};
+            // Finished columns are left alone, not multiplied by zero: the pivot may be NaN.
+            const bool touch[2] = {c0 > 0 || cg > cj, c0 + 1 + slot < 4};
             #pragma unroll
-            for (int kk = 0; kk < ${LAYERS}; kk++) {
-                if (kk > 0 && kk % 3 == 0 && kk >= layers)
-                    break;
-                const float y = fmaf(-g, xb[kk], x[kk][c]);
-                x[kk][c] = touch ? y : x[kk][c];
-                if (kk & 1)
-                    odd = fmaf(next[kk], x[kk][c], odd);
-                else
-                    even = fmaf(next[kk], x[kk][c], even);
-            }
-            d[c] = even + odd;
+            for (int k0 = 0; k0 < ${LAYERS}; k0 += 3)
+                if (k0 == 0 || k0 < layers) {
+                    #pragma unroll
+                    for (int kk = k0; kk < k0 + 3 && kk < ${LAYERS}; kk++)
+                        #pragma unroll
+                        for (int c = 0; c < 2; c++) {
+                            float &y = x[kk][c0 + c];
+                            const float z = fmaf(-g[c0 + c], xb[kk], y);
+                            y = touch[c] ? z : y;
+                            if (kk & 1)
+                                odd[c] = fmaf(next[kk], y, odd[c]);
+                            else
+                                even[c] = fmaf(next[kk], y, even[c]);
+                        }
+                }
+            d[c0] = even[0] + odd[0];
+            d[c0 + 1] = even[1] + odd[1];
         }
         if (threadIdx.x == 0)
-            s->kept[j] = {alpha, squares, rho, (float)scale};
+            s->kept[j] = {alpha, squares, zero ? 0.0f : rho, (float)scale};
         #pragma unroll
         for (int kk = 0; kk < ${LAYERS}; kk++)
             xb[kk] = next[kk];

@@ -72,9 +72,8 @@ QRS_DEV bool pack_split(const float *a, i64 lda, float *h, i64 ldh, float *tau, 
             if (w == jw)
                 pivot[l] = x[0];
             block_sync();
-            const float squares = pack_sum(part[j]), alpha = pivot[j], pn = pivot[j + 1], p = pivot[l];
-            const float dn = pack_sum(part[j + 1]), dl = pack_sum(part[l]);
-            const float square = fmaf(alpha, alpha, squares);
+            float squares = pack_sum(part[j]), alpha = pivot[j], pn = pivot[j + 1], p = pivot[l];
+            float dn = pack_sum(part[j + 1]), dl = pack_sum(part[l]), square = fmaf(alpha, alpha, squares);
             if (!(squares >= QRS_TINY_SQUARES) || !is_finite(square)) { // rare, and the same for the whole block
                 if (squares < QRS_TINY_SQUARES && !again) { // either the tail is exactly zero, or the step repeats rescaled
                     most = 0.0f;
@@ -87,20 +86,27 @@ QRS_DEV bool pack_split(const float *a, i64 lda, float *h, i64 ldh, float *tau, 
                     const f32x4 all = *(const f32x4 *)part[l];
                     most = fmaxf(fmaxf(all.x, all.y), fmaxf(all.z, all.w));
                     block_sync();
-                    again = true;
                     zero = most == 0.0f;
-                    if (!zero && is_finite(alpha)) {
-                        scale = pow2_exponent(fmaxf(most, fabsf(alpha)));
-                        const power_of_two shrink = make_power_of_two(-scale);
-                        #pragma unroll
-                        for (int k = 0; k < ${RW}; k++) {
-                            xb[k] = times(shrink, xb[k]);
-                            if (l == j && (k > 0 || w >= jw)) // entries of R above the pivot keep their scale
-                                x[k] = times(shrink, x[k]);
+                    if (!zero) {
+                        again = true;
+                        if (is_finite(alpha)) {
+                            scale = pow2_exponent(fmaxf(most, fabsf(alpha)));
+                            const power_of_two shrink = make_power_of_two(-scale);
+                            #pragma unroll
+                            for (int k = 0; k < ${RW}; k++) {
+                                xb[k] = times(shrink, xb[k]);
+                                if (l == j && (k > 0 || w >= jw)) // entries of R above the pivot keep their scale
+                                    x[k] = times(shrink, x[k]);
+                            }
                         }
+                        d = pack_dot(xb, x);
+                        continue;
                     }
-                    d = pack_dot(xb, x);
-                    continue;
+                    // No reflector: every g is zero, whatever alpha.
+                    alpha = is_finite(alpha) ? alpha : 1.0f;
+                    squares = 1.0f;
+                    square = fmaf(alpha, alpha, 1.0f);
+                    dl = dn = p = pn = 0.0f;
                 }
                 if (!is_finite(square) && l <= j) { // finished columns are not to be touched by what is not finite
                     #pragma unroll
@@ -112,8 +118,8 @@ QRS_DEV bool pack_split(const float *a, i64 lda, float *h, i64 ldh, float *tau, 
             #pragma unroll
             for (int k = 0; k < ${RW}; k++)
                 next[k] = shfl(x[k], (j + 1) & 31);
-            const float q = rsqrt_approx(square), gap = zero ? 0.0f : fabsf(alpha) + square * q;
-            const float rho = zero ? 0.0f : copysignf(rcp_approx(gap), alpha), step = zero ? 0.0f : copysignf(q, alpha);
+            const float q = rsqrt_approx(square), gap = fabsf(alpha) + square * q;
+            const float rho = copysignf(rcp_approx(gap), alpha), step = copysignf(q, alpha);
             const float gn = step * fmaf(rho, dn, pn), gl = step * fmaf(rho, dl, p), g = l > j ? gl : 0.0f;
             if (w == jw)
                 xb[0] = l > j ? copysignf(gap, alpha) : 0.0f;
@@ -130,7 +136,7 @@ QRS_DEV bool pack_split(const float *a, i64 lda, float *h, i64 ldh, float *tau, 
 % end
             d = pack_dot(xb, x);
             if (l == j)
-                alpha_of = alpha, squares_of = squares, rho_of = rho, scale_of += scale;
+                alpha_of = alpha, squares_of = squares, rho_of = zero ? 0.0f : rho, scale_of += scale;
             again = zero = false;
             scale = 0;
             jw++;
