@@ -134,8 +134,8 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
 
         // As make_reflector, but for the Newton steps: rho and step are good to two units in the last place, and tau is made from the
         // v that is stored.
-        const float square = fmaf(alpha, alpha, squares), q = rsqrt_approx(square), gap = fabsf(alpha) + square * q;
-        const float rho = copysignf(rcp_approx(gap), alpha), step = copysignf(q, alpha);
+        const float square = fmaf(alpha, alpha, squares), q = rsqrt_normal(square), gap = fabsf(alpha) + square * q;
+        const float rho = copysignf(rcp_normal(gap), alpha), step = copysignf(q, alpha);
         const float gn = step * fmaf(rho, dn, pn);
         #pragma unroll
         for (int kk = 0; kk < ${TOPS}; kk++)

@@ -97,8 +97,8 @@ template <int SLOT> QRS_DEV void pack_columns(pack_lane &s, int j0, int j1, floa
                 }
             }
         }
-        const float square = fmaf(alpha, alpha, squares), root = rsqrt_approx(square), gap = zero ? 0.0f : fabsf(alpha) + square * root;
-        const float rho = zero ? 0.0f : copysignf(rcp_approx(gap), alpha), step = zero ? 0.0f : copysignf(root, alpha);
+        const float square = fmaf(alpha, alpha, squares), root = rsqrt_normal(square), gap = zero ? 0.0f : fabsf(alpha) + square * root;
+        const float rho = zero ? 0.0f : copysignf(rcp_normal(gap), alpha), step = zero ? 0.0f : copysignf(root, alpha);
         const bool wild = !is_finite(square);
         #pragma unroll
         for (int q = 0; q < ${SLOTS}; q++) {

@@ -118,8 +118,8 @@ QRS_DEV bool pack_split(const float *a, i64 lda, float *h, i64 ldh, float *tau, 
             #pragma unroll
             for (int k = 0; k < ${RW}; k++)
                 next[k] = shfl(x[k], (j + 1) & 31);
-            const float q = rsqrt_approx(square), gap = fabsf(alpha) + square * q;
-            const float rho = copysignf(rcp_approx(gap), alpha), step = copysignf(q, alpha);
+            const float q = rsqrt_normal(square), gap = fabsf(alpha) + square * q;
+            const float rho = copysignf(rcp_normal(gap), alpha), step = copysignf(q, alpha);
             const float gn = step * fmaf(rho, dn, pn), gl = step * fmaf(rho, dl, p), g = l > j ? gl : 0.0f;
             if (w == jw)
                 xb[0] = l > j ? copysignf(gap, alpha) : 0.0f;

@@ -1,6 +1,6 @@
 // Arithmetic whose rounding is part of the contract: everything here is IEEE on both sides, subnormals
-// included, but the two *_approx functions (about 1-2 ulp on a GPU, exact on the host; argument and result are
-// not to be subnormal: looking after those would triple their latency). fmaf, fabsf, fmaxf,
+// included, but the *_approx functions (about 1-2 ulp on a GPU, exact on the host), and the *_normal ones: the same,
+// for arguments and results that are not subnormal; looking after those costs several instructions on the chain. fmaf, fabsf, fmaxf,
 // fminf, copysignf, fma, fabs are used as they are: both sides have them.
 #pragma once
 #include "device/core.cuh"
@@ -33,6 +33,12 @@ QRS_DEV float rsqrt_approx(float a) {
 }
 QRS_DEV float rcp_approx(float a) {
     return div_rn(1.0f, a);
+}
+QRS_DEV float rsqrt_normal(float a) {
+    return rsqrt_approx(a);
+}
+QRS_DEV float rcp_normal(float a) {
+    return rcp_approx(a);
 }
 
 QRS_DEV u16 f16_bits(float x) {
@@ -101,10 +107,20 @@ QRS_DEV float rcp_rn(float a) {
 }
 QRS_DEV float rsqrt_approx(float a) {
     float r;
-    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
+    asm("rsqrt.approx.f32 %0, %1;" : "=f"(r) : "f"(a));
     return r;
 }
 QRS_DEV float rcp_approx(float a) {
+    float r;
+    asm("rcp.approx.f32 %0, %1;" : "=f"(r) : "f"(a));
+    return r;
+}
+QRS_DEV float rsqrt_normal(float a) {
+    float r;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
+    return r;
+}
+QRS_DEV float rcp_normal(float a) {
     float r;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
     return r;
