@@ -95,8 +95,8 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
             const float dots_n = (dn.x + dn.y) + (dn.z + dn.w);
             const float squares = (dj.x + dj.y) + (dj.z + dj.w);
             const float norm2 = fmaxf(fmaf(pj.x, pj.x, squares), 0x1p-120f);
-            const float q = rsqrt_approx(norm2), norm = norm2 * q;
-            const float rho0 = rcp_approx(fabsf(pj.x) + norm);
+            const float q = rsqrt_normal(norm2), norm = norm2 * q;
+            const float rho0 = rcp_normal(fabsf(pj.x) + norm);
             float dl[${NC}];
             f32x2 pl[${NC}];
             #pragma unroll
@@ -124,9 +124,11 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
                     gram[k][t] = fmaf(-old_row[k], old_g[t], fmaf(-last_g[k], old_h[t], gram[k][t]));
 
             const bool some = squares > 0.0f;
-            const float rho = some ? copysignf(rho0, pj.x) : 0.0f, step = some ? copysignf(q, pj.x) : 0.0f;
+            // step (p + rho d) = |step| (+-p + |rho| d): signs and the zero are settled while rho is on its way.
+            const float size = some ? q : 0.0f;
+            const u32 flip = as_u32(pj.x) & 0x80000000u;
             const float gap = copysignf(fabsf(pj.x) + norm, pj.x);
-            const float gn = step * fmaf(rho, dots_n, pn.x);
+            const float gn = size * fmaf(rho0, dots_n, as_f32(as_u32(pn.x) ^ flip));
             if (own) { // the pivot row leaves P1 and becomes a row of M
                 xb[0] = 1.0f;
                 next[0] = 0.0f;
@@ -136,9 +138,9 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
                 if (t > 0 && !passive)
                     break;
                 const int c = l + 32 * t;
-                const float gl = step * fmaf(rho, dl[t], pl[t].x), g = c > j ? gl : 0.0f;
+                const float gl = size * fmaf(rho0, dl[t], as_f32(as_u32(pl[t].x) ^ flip)), g = c > j ? gl : 0.0f;
                 if (c == j) {
-                    rho_of = rho;
+                    rho_of = some ? copysignf(rho0, pj.x) : 0.0f;
                     squares_of = squares;
                     beta_of = some ? copysignf(norm, -pj.x) : pj.x;
                 }
