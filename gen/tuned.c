@@ -14,7 +14,7 @@
 
 /* A shape further away than this (the sum of the logarithms of its ratios) is no guide. What differs besides
  * the size counts as much as a size that far off. */
-static const double NEAR = 0.7, OTHER_LAYOUT = 0.01, OTHER_SMS = 0.05, OTHER_ARCH = 0.4, PER_BATCH = 1e-4;
+static const double NEAR = 0.7, OTHER_LAYOUT = 0.01, OTHER_SMS = 0.05, OTHER_ARCH = 0.4, PER_BATCH = 0.2;
 
 static qg_status check_entry(const json_t *entry, const qg_where *where, qg_error *err) {
     static const char *const keys[] = {"shape", "device", "family", "params", "provenance", NULL};
@@ -130,7 +130,11 @@ static void user_table(char *path, size_t size) {
         snprintf(path, size, "%s/.config/qrsmith/tuned.json", home);
 }
 
+/* The built-in table goes with the built-in templates. To others its entries may mean nothing, which is
+ * nobody's fault: those are left out without a word. */
 static void take_embedded(qg_library *lib, json_t *known) {
+    size_t said = json_array_size(lib->tuned_complaints);
+    bool own_templates = lib->file_count && lib->files[0].owned;
     for (const qg_embedded *f = qg_embedded_files; f->path; f++) {
         qg_error e = {0};
         json_t *root = NULL;
@@ -141,6 +145,8 @@ static void take_embedded(qg_library *lib, json_t *known) {
             take_entries(lib, known, root, f->path);
         json_decref(root);
     }
+    while (own_templates && json_array_size(lib->tuned_complaints) > said)
+        json_array_remove(lib->tuned_complaints, said);
 }
 
 static void take_file(qg_library *lib, json_t *known, const char *path) {
@@ -187,8 +193,9 @@ static double ratio(int64_t a, int64_t b) {
     return a > 0 && b > 0 ? fabs(log((double)a / (double)b)) : a == b ? 0 : 100;
 }
 
-/* How far an entry is from the shape; infinite when it says nothing about it. The batch matters least: it
- * only separates entries of one size. */
+/* How far an entry is from the shape; infinite when it says nothing about it. Among entries of the shape's
+ * own size the batch only separates; for others it counts, since what serves a batch that leaves SMs idle (a
+ * whole SM a matrix) is no guide for one that fills them. */
 static double distance(const json_t *entry, const qg_shape *shape, const qg_device *dev, bool *exact) {
     const json_t *s = json_object_get(entry, "shape"), *d = json_object_get(entry, "device");
     if (shape->operation != QG_GEQRF || !same_text(s, "precision", qg_precision_name(shape->precision)))
@@ -202,8 +209,9 @@ static double distance(const json_t *entry, const qg_shape *shape, const qg_devi
     else if (member(d, "sms") != dev->sms)
         x += OTHER_SMS;
     *exact = x == 0;
-    if (x > NEAR) return INFINITY;
-    return shape->batch_invariant ? x : x + PER_BATCH * ratio(member(s, "batch"), shape->max_batch);
+    double batch = shape->batch_invariant ? 0 : PER_BATCH * ratio(member(s, "batch"), shape->max_batch);
+    if (*exact) return 1e-6 * batch; /* before all that are not */
+    return x + batch > NEAR ? INFINITY : x + batch;
 }
 
 const json_t *qg_tuned_find(const qg_library *lib, const qg_shape *shape, const qg_device *dev, int i,

@@ -363,7 +363,7 @@ static void one_plan_serves_batches_in_turn(void **state) {
     (void)state;
     static const int64_t batches[] = {7, 512, 3, 100, 1};
     setup s = {.m = 64, .n = 48, .batch = 912, .dirty = 0xff};
-    qrs_plan *plan = plan_for(&s, 512, 0);
+    qrs_plan *plan = plan_for(&s, 912, 0);
     result all = run_with(plan, &s);
     for (int i = 0; i < 5; i++) {
         setup part = s;

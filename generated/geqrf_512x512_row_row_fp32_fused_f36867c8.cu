@@ -1,14 +1,14 @@
-#line 162 "families/fused.lua"
+#line 178 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
 #include "device/block.cuh"
 #include "device/mma.cuh"
 #include "device/copy.cuh"
-#line 169 "families/fused.lua"
+#line 185 "families/fused.lua"
 #include "device/wgmma.cuh"
 #include "device/stmatrix.cuh"
-#line 172 "families/fused.lua"
+#line 188 "families/fused.lua"
 
 using namespace qrs;
 
@@ -50,6 +50,21 @@ QRS_DEV reflector make_reflector(float alpha, float s)
     h.step = copysignf(q, alpha);
     h.gap = copysignf(gap, alpha);
     return h;
+}
+
+// The two scalars that only results need, for steps that leave the Newton steps out of their chain: tau of the v that is stored, and the
+// diagonal of R.
+QRS_DEV float reflector_tau(float rho, float s)
+{
+    const float vv = fmaf(rho * rho, s, 1.0f);
+    float half_tau = rcp_approx(vv);
+    half_tau = fmaf(half_tau, fmaf(-vv, half_tau, 1.0f), half_tau);
+    return rho == 0.0f ? 0.0f : 2.0f * half_tau;
+}
+QRS_DEV float reflector_beta(float alpha, float s)
+{
+    const float square = fmaf(alpha, alpha, s), q = rsqrt_approx(square), n = square * q;
+    return copysignf(fmaf(n, fmaf(-n, 0.5f * q, 0.5f), n), -alpha);
 }
 
 // The identity: the tail is exactly zero, so LAPACK leaves the diagonal entry alone.
@@ -280,14 +295,8 @@ QRS_DEV int wide_load(u8 *v, const float *a, i64 lda, int first, int *bad, int *
         f32x4 &x = wide_four(line, row);
         const f32x4 y = {times(f, x.x), times(f, x.y), times(f, x.z), times(f, x.w)};
         x = y;
-#line 204 "blocks/fused_wide.cuh"
-        sum += (fabsf(y.x) + fabsf(y.y)) + (fabsf(y.z) + fabsf(y.w));
-        square = fmaf(y.x, y.x, fmaf(y.y, y.y, fmaf(y.z, y.z, fmaf(y.w, y.w, square))));
 #line 207 "blocks/fused_wide.cuh"
     }
-#line 209 "blocks/fused_wide.cuh"
-    sum = wide_total(sum);
-    square = wide_total(square);
 #line 212 "blocks/fused_wide.cuh"
     return (warp_any(most > 0) ? 1 : 0) | (warp_any(sum * sum < 184.32f * square) ? 2 : 0);
 }
@@ -319,6 +328,38 @@ QRS_DEV void wide_write(u8 *v, float *h, i64 ldh, int first, int turn, bool pane
         }
         at += 16 * next;
     }
+}
+
+// Finished V and T lie in scratch exactly as they lie in shared memory, so each moves by one bulk copy.
+struct wide_stage {
+    u8 *v, *t; // scratch of all CTAs; this one's place is found anew each time, registers being what is short
+    u32 phases;      // of the two barriers, bit = slot
+};
+QRS_DEV i64 wide_v_place() { return (i64)blockIdx.x * 589824; }
+QRS_DEV i64 wide_t_place() { return (i64)blockIdx.x * 131072; }
+QRS_DEV int wide_trapezoid(int p) { return (p * 8 - p * (p - 1) / 2) * 8192; }
+
+// One thread starts the way of panel k's V and T to scratch.
+QRS_DEV void wide_keep_v(const wide_stage &s, int k, bool low)
+{
+    if (threadIdx.x != 0)
+        return;
+    const u32 bytes = (8 - k) * 8192;
+    u8 *to = s.v + wide_v_place() + wide_trapezoid(k);
+    const saddr from = to_saddr(dynamic_smem()) + 0;
+    bulk_store(to, from, bytes);
+#line 263 "blocks/fused_wide.cuh"
+    if (low)
+        bulk_store(to + 294912, from + 65536, bytes);
+#line 266 "blocks/fused_wide.cuh"
+    bulk_commit();
+}
+QRS_DEV void wide_keep_t(const wide_stage &s, int k)
+{
+    if (threadIdx.x != 0)
+        return;
+    bulk_store(s.t + wide_t_place() + k * 16384, to_saddr(dynamic_smem()) + 196608, 16384);
+    bulk_commit();
 }
 
 // First half of an update by panel p, whose V (and low plane) starts at v (vl): this warpgroup's share of W^T to its half of x
@@ -480,6 +521,8 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
             const bool own = w == jw;
             #pragma unroll
             for (int t = 0; t < 2; t++) {
+                if (t > 0 && !passive)
+                    break;
                 float sum[4] = {own ? row[t] : 0.0f, 0.0f, 0.0f, 0.0f};
                 #pragma unroll
                 for (int k = 0; k < 8; k++)
@@ -497,16 +540,22 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
                     *(f32x4 *)&s->next[b][w * 8 + k] = {x[k][0], x[k + 1][0], x[k + 2][0], x[k + 3][0]};
             }
             bar_sync(1, 128);
-            const f32x4 dj = *(const f32x4 *)s->part[b][j], dn = *(const f32x4 *)s->part[b][j + 1];
-            const f32x2 pj = s->pivot[b][j], pn = s->pivot[b][j + 1];
+            // What the chain needs, at once: the compiler would load it as late as it can.
+            const f32x4 dj = lds<f32x4>(to_saddr(s->part[b][j]));
+            const f32x2 pj = lds<f32x2>(to_saddr(&s->pivot[b][j]));
+            const f32x4 dn = lds<f32x4>(to_saddr(s->part[b][j + 1]));
+            const f32x2 pn = lds<f32x2>(to_saddr(&s->pivot[b][j + 1]));
+            const float dots_n = (dn.x + dn.y) + (dn.z + dn.w);
             const float squares = (dj.x + dj.y) + (dj.z + dj.w);
             const float norm2 = fmaxf(fmaf(pj.x, pj.x, squares), 0x1p-120f);
-            const float q = rsqrt_approx(norm2), norm = norm2 * q;
-            const float rho0 = rcp_approx(fabsf(pj.x) + norm);
+            const float q = rsqrt_normal(norm2), norm = norm2 * q;
+            const float rho0 = rcp_normal(fabsf(pj.x) + norm);
             float dl[2];
             f32x2 pl[2];
             #pragma unroll
             for (int t = 0; t < 2; t++) {
+                if (t > 0 && !passive)
+                    break;
                 const f32x4 d = *(const f32x4 *)s->part[b][l + 32 * t];
                 dl[t] = (d.x + d.y) + (d.z + d.w);
                 pl[t] = s->pivot[b][l + 32 * t];
@@ -522,25 +571,29 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
                 this_row[k] = v.x, this_row[k + 1] = v.y, this_row[k + 2] = v.z, this_row[k + 3] = v.w;
             }
             #pragma unroll
-            for (int k = 0; k < 8; k++)
+            for (int t = 0; t < 2; t++)
                 #pragma unroll
-                for (int t = 0; t < 2; t++)
+                for (int k = 0; k < 8; k++)
                     gram[k][t] = fmaf(-old_row[k], old_g[t], fmaf(-last_g[k], old_h[t], gram[k][t]));
 
             const bool some = squares > 0.0f;
-            const float rho = some ? copysignf(rho0, pj.x) : 0.0f, step = some ? copysignf(q, pj.x) : 0.0f;
+            // step (p + rho d) = |step| (+-p + |rho| d): signs and the zero are settled while rho is on its way.
+            const float size = some ? q : 0.0f;
+            const u32 flip = as_u32(pj.x) & 0x80000000u;
             const float gap = copysignf(fabsf(pj.x) + norm, pj.x);
-            const float gn = step * fmaf(rho, (dn.x + dn.y) + (dn.z + dn.w), pn.x);
+            const float gn = size * fmaf(rho0, dots_n, as_f32(as_u32(pn.x) ^ flip));
             if (own) { // the pivot row leaves P1 and becomes a row of M
                 xb[0] = 1.0f;
                 next[0] = 0.0f;
             }
             #pragma unroll
             for (int t = 0; t < 2; t++) {
+                if (t > 0 && !passive)
+                    break;
                 const int c = l + 32 * t;
-                const float gl = step * fmaf(rho, dl[t], pl[t].x), g = c > j ? gl : 0.0f;
+                const float gl = size * fmaf(rho0, dl[t], as_f32(as_u32(pl[t].x) ^ flip)), g = c > j ? gl : 0.0f;
                 if (c == j) {
-                    rho_of = rho;
+                    rho_of = some ? copysignf(rho0, pj.x) : 0.0f;
                     squares_of = squares;
                     beta_of = some ? copysignf(norm, -pj.x) : pj.x;
                 }
@@ -592,10 +645,10 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
         m[i * 68 + l] = i <= l ? x[k][0] * rho_of : 0.0f;
         if (i >= l)
             rv[i * 68 + l] = i == l ? beta_of : x[k][0] * rho_of;
-#line 184 "blocks/gram_recursion.cuh"
+#line 196 "blocks/gram_recursion.cuh"
         if (passive)
             m[i * 68 + l + 32] = x[k][1];
-#line 187 "blocks/gram_recursion.cuh"
+#line 199 "blocks/gram_recursion.cuh"
     }
     // What cancelled cannot be trusted: a norm far below the column's own, a tail that is negative, tiny, or zero only by
     // cancellation. NaN fails.
@@ -635,7 +688,7 @@ QRS_DEV void gram_product(float *to, const float *from, const float *a, bool tur
     }
     a += row * ai + q * ak;
     b += q * 68 + col + g;
-    #pragma unroll 2
+    #pragma unroll
     for (int k = 0; k < 4; k++) {
         u32 h[4], lo[4], bh[2], bl[2];
         gram_split(a[0], h[0], lo[0]);
@@ -968,7 +1021,7 @@ QRS_DEV bool wide_agrees(u8 *v, int tiles, float *tau)
     warp_sync(); // everybody has read it
     if (wide_start() == 0)
         tau[col] = was == 0.0f ? 0.0f : div_rn(2.0f, square);
-    return warp_all(was == 0.0f || fabsf(fmaf(0.5f * was, square, -1.0f)) <= 0.000262144f);
+    return warp_all(was == 0.0f || fabsf(fmaf(0.5f * was, square, -1.0f)) <= 2.62144e-06f);
 }
 
 // T = (I + D striu(V'V))^-1 D as in fused_t.cuh, for 64 columns. gram: V'V, its upper right quarter overwritten; t: rows 68 apart; y: 32 x 33. Synchronises.
@@ -1041,10 +1094,10 @@ QRS_DEV void wide_put_t(const float *t, u8 *to)
 }
 
 // Factors panel k, which lies in v with its top block as tile 0, its rows of R last; rows: column by column. t: where its fp16 T goes. later:
-// some block comes after it, so V and T are wanted, with low planes if `low`. Writes the block to H, tau to shared memory. Returns false, and
-// nothing is written, when the Gram recursion does not do. On return everything is visible to the block and to bulk copies.
-QRS_DEV bool wide_panel(int k, float *out, i64 ldh, const int *exponent, u8 *v, u8 *t, bool later, bool low, bool rows, wide_shared *s, int *seen,
-                        float *tau)
+// some block comes after it, so V and T are wanted, with low planes if `low`, and on their way to scratch on return. Writes the block to H, tau
+// to shared memory. Returns false, and nothing is written, when the Gram recursion does not do.
+QRS_DEV bool wide_panel(const wide_stage &stage, int k, float *out, i64 ldh, const int *exponent, u8 *v, u8 *t, bool later, bool low, bool rows,
+                        wide_shared *s, float *tau)
 {
     const int tiles = 8 - k, steps = 512 - 64 * k < 64 ? 512 - 64 * k : 64;
     if (rows)
@@ -1079,32 +1132,26 @@ QRS_DEV bool wide_panel(int k, float *out, i64 ldh, const int *exponent, u8 *v, 
             block_sync();
         }
     }
+    wide_keep_v(stage, k, low);
     wide_build_t(s->gram, tau, s->half, s->product);
     wide_put_t(s->half, t);
     fence_async_shared();
     block_sync();
+    wide_keep_t(stage, k);
     return true;
 }
 #line 1 "blocks/fused_wide_kernel.cuh"
 // The whole left-looking walk with panels of 64 columns and warpgroup products: one CTA an SM, 256 threads (fused.lua, update = wgmma).
 //
 // Parameters: M, N, K, NP, KP, USED, NT, J, layouts, PRODUCTS, SELECT, shared memory places O_*, scratch sizes V_BYTES and PLANES.
-// Finished V and T lie in scratch exactly as they lie in shared memory, so each moves by one bulk copy. With one product two stages alternate
-// and the next panel's V arrives while this one is applied; with three, both planes fill the same space and copies wait for it.
-struct wide_stage {
-    const u8 *v, *t; // scratch of all CTAs; this one's place is found anew each time, registers being what is short
-    u32 phases;      // of the two barriers, bit = slot
-};
-QRS_DEV i64 wide_v_place() { return (i64)blockIdx.x * 589824; }
-QRS_DEV i64 wide_t_place() { return (i64)blockIdx.x * 131072; }
-QRS_DEV int wide_trapezoid(int p) { return (p * 8 - p * (p - 1) / 2) * 8192; }
-
+// With one product two stages of V alternate and the next panel's V arrives while this one is applied; with three, both planes fill the
+// same space and copies wait for it.
 template <bool SPLIT> QRS_DEV void wide_issue(const wide_stage &s, int p, int slot)
 {
     if (threadIdx.x != 0)
         return;
     const u32 bytes = (8 - p) * 8192;
-    const saddr base = to_saddr(dynamic_smem()), bar = base + 229936 + 8 * slot;
+    const saddr base = to_saddr(dynamic_smem()), bar = base + 213552 + 8 * slot;
     mbar_expect(bar, (SPLIT ? 2 * bytes : bytes) + 16384);
     bulk_load(base + 0 + slot * 65536, s.v + wide_v_place() + wide_trapezoid(p), bytes, bar);
     bulk_load(base + 196608 + slot * 16384, s.t + wide_t_place() + p * 16384, 16384, bar);
@@ -1131,7 +1178,7 @@ template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end,
         const int next = wide_next(zero, p + 1, end);
         const saddr v = base + 0 + slot * 65536, vl = base + 65536, t = base + 196608 + slot * 16384;
         float *x = (float *)(dynamic_smem() + 131072 + slot * 32768);
-        mbar_wait(base + 229936 + 8 * slot, s.phases >> slot & 1);
+        mbar_wait(base + 213552 + 8 * slot, s.phases >> slot & 1);
         s.phases ^= 1u << slot;
         wide_gather<SPLIT>(c, p, v, vl, x);
         block_sync();
@@ -1152,14 +1199,14 @@ template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end,
 // Asks L2 for block `first` of A, a 128-byte line a request: it arrives while the chain of a panel keeps memory idle.
 QRS_DEV void wide_prefetch(const float *a, i64 lda, int first)
 {
-#line 68 "blocks/fused_wide_kernel.cuh"
+#line 60 "blocks/fused_wide_kernel.cuh"
     #pragma unroll 1
     for (int e = threadIdx.x; e < 1024; e += 256) {
         const int major = e / 2, line = e % 2 * 32;
-#line 75 "blocks/fused_wide_kernel.cuh"
+#line 67 "blocks/fused_wide_kernel.cuh"
         if (first + line < 512)
             prefetch_l2(a + major * lda + first + line);
-#line 78 "blocks/fused_wide_kernel.cuh"
+#line 70 "blocks/fused_wide_kernel.cuh"
     }
 }
 
@@ -1168,13 +1215,13 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 {
     u8 *smem = dynamic_smem();
     wide_shared *shared = (wide_shared *)(smem + 131072);
-    float *stau = (float *)(smem + 229376);
-    int *exponent = (int *)(smem + 229664), *bad = (int *)(smem + 229920), *seen = (int *)(smem + 229632);
+    float *stau = (float *)(smem + 212992);
+    int *exponent = (int *)(smem + 213280), *bad = (int *)(smem + 213536), *seen = (int *)(smem + 213248);
     u8 *v = smem + 0, *t = smem + 196608;
     const int tid = (int)threadIdx.x;
     if (tid == 0) {
-        mbar_init(to_saddr(smem + 229936), 1);
-        mbar_init(to_saddr(smem + 229944), 1);
+        mbar_init(to_saddr(smem + 213552), 1);
+        mbar_init(to_saddr(smem + 213560), 1);
         fence_mbar_init();
     }
     wide_stage stage = {v_scratch, t_scratch, 0};
@@ -1182,7 +1229,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
     #pragma unroll 1
     for (i64 b = blockIdx.x; b < batch; b += gridDim.x) {
         u32 zero = 0;    // bit p: panel p was zero throughout and has no reflectors
-        int split = 8, flags = 0; // panels from `split` on have a low plane, and use it
+        int split = 0, flags = 0; // panels from `split` on have a low plane, and use it
         if (tid == 0)
             *bad = 0;
         block_sync();
@@ -1207,26 +1254,16 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             const int mine = seen[lane() & 7];
             const int found = shfl((warp_any(mine & 1) ? 1 : 0) | (warp_any(mine & 2) ? 2 : 0), 0);
             const bool filled = found & 1;
-#line 126 "blocks/fused_wide_kernel.cuh"
-            if ((found & 2) && k < split) {
-                split = k;
-                flags |= 4;
-            }
-#line 131 "blocks/fused_wide_kernel.cuh"
-            if (filled) {
+#line 123 "blocks/fused_wide_kernel.cuh"
+            if (filled && k > 0) {
                 wide_tile c;
                 wide_fill(c, v);
                 if (tid == 0)
                     bulk_wait<0>(); // ... and in scratch
                 block_sync();
 #line 138 "blocks/fused_wide_kernel.cuh"
-                wide_update<false>(c, 0, done < split ? done : split, zero, stage);
-#line 141 "blocks/fused_wide_kernel.cuh"
-                if (split < done) {
-                    block_sync();
-                    wide_update<true>(c, split, done, zero, stage);
-                }
-#line 148 "blocks/fused_wide_kernel.cuh"
+                wide_update<true>(c, 0, done, zero, stage);
+#line 140 "blocks/fused_wide_kernel.cuh"
                 block_sync();
                 wide_drain(c, v, turn);
                 block_sync();
@@ -1241,22 +1278,12 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 }
             } else {
                 const bool later = k < 7, low = split <= k;
-                if (!wide_panel(k, hb, ldh, exponent, v, t, later, low, rows, shared, seen, stau)) {
+                if (!wide_panel(stage, k, hb, ldh, exponent, v, t, later, low, rows, shared, stau)) {
                     rows = true;
                     flags |= 2;
                     continue;
                 }
                 rows = false;
-                if (later && tid == 0) {
-                    const u32 bytes = (8 - k) * 8192;
-                    bulk_store(v_scratch + wide_v_place() + wide_trapezoid(k), to_saddr(v), bytes);
-                    bulk_store(t_scratch + wide_t_place() + k * 16384, to_saddr(t), 16384);
-#line 173 "blocks/fused_wide_kernel.cuh"
-                    if (low)
-                        bulk_store(v_scratch + wide_v_place() + 294912 + wide_trapezoid(k), to_saddr(v) + 65536, bytes);
-#line 176 "blocks/fused_wide_kernel.cuh"
-                    bulk_commit();
-                }
             }
             if (k < 8 && tid < 64 && first + tid < 512)
                 tau[b * stride_tau + first + tid] = stau[tid];

@@ -1,11 +1,11 @@
-#line 162 "families/fused.lua"
+#line 178 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
 #include "device/block.cuh"
 #include "device/mma.cuh"
 #include "device/copy.cuh"
-#line 172 "families/fused.lua"
+#line 188 "families/fused.lua"
 
 using namespace qrs;
 
@@ -47,6 +47,21 @@ QRS_DEV reflector make_reflector(float alpha, float s)
     h.step = copysignf(q, alpha);
     h.gap = copysignf(gap, alpha);
     return h;
+}
+
+// The two scalars that only results need, for steps that leave the Newton steps out of their chain: tau of the v that is stored, and the
+// diagonal of R.
+QRS_DEV float reflector_tau(float rho, float s)
+{
+    const float vv = fmaf(rho * rho, s, 1.0f);
+    float half_tau = rcp_approx(vv);
+    half_tau = fmaf(half_tau, fmaf(-vv, half_tau, 1.0f), half_tau);
+    return rho == 0.0f ? 0.0f : 2.0f * half_tau;
+}
+QRS_DEV float reflector_beta(float alpha, float s)
+{
+    const float square = fmaf(alpha, alpha, s), q = rsqrt_approx(square), n = square * q;
+    return copysignf(fmaf(n, fmaf(-n, 0.5f * q, 0.5f), n), -alpha);
 }
 
 // The identity: the tail is exactly zero, so LAPACK leaves the diagonal entry alone.
@@ -538,16 +553,17 @@ struct alignas(16) fused_step {
 
 QRS_DEV float fused_sum(const float *part)
 {
-    float sum = 0.0f;
+    f32x4 v = *(const f32x4 *)part;
+    float sum = (v.x + v.y) + (v.z + v.w);
     #pragma unroll
-    for (int u = 0; u < 8; u += 4) {
-        const f32x4 v = *(const f32x4 *)(part + u);
+    for (int u = 4; u < 8; u += 4) {
+        v = *(const f32x4 *)(part + u);
         sum += (v.x + v.y) + (v.z + v.w);
     }
     return sum;
 }
 
-// Dots of xb with four columns in two chains each, of the `live` columns that are not finished.
+// Dots of xb with the four columns.
 QRS_DEV void fused_dots(float (&d)[4], const float (&xb)[6], const float (&x)[6][4])
 {
     #pragma unroll
@@ -601,8 +617,8 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         e += shfl_xor(f, 8);
         part[l * 12 + w] = e;
         block_sync();
-        const float squares = fused_sum(part + cj * 12), dn = fused_sum(part + (cj + 1) * 12), mine = fused_sum(part + l * 12);
-        const float alpha = pivot[cj], pn = pivot[cj + 1];
+        float squares = fused_sum(part + cj * 12), dn = fused_sum(part + (cj + 1) * 12), alpha = pivot[cj], pn = pivot[cj + 1];
+        const float mine = fused_sum(part + l * 12);
         float dot[4], p[4], next[6];
         #pragma unroll
         for (int c = 0; c < 4; c++) {
@@ -623,20 +639,29 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             for (int u = 0; u < 8; u++)
                 most = fmaxf(most, part[u]);
             block_sync();
-            again = true;
-            zero = most == 0.0f;
-            if (!zero && is_finite(alpha)) {
-                scale = pow2_exponent(fmaxf(most, fabsf(alpha)));
-                const power_of_two shrink = make_power_of_two(-scale);
+            if (most == 0.0f) { // no reflector: every g is zero, whatever alpha
+                zero = true;
+                squares = 1.0f;
+                dn = pn = 0.0f;
+                if (!is_finite(alpha))
+                    alpha = 1.0f;
                 #pragma unroll
-                for (int kk = 0; kk < 6; kk++) {
-                    xb[kk] = times(shrink, xb[kk]);
-                    if (cg == cj && (kk >= 1 || kk * 32 + ri >= j)) // entries of R above the pivot keep their scale
-                        x[kk][0] = times(shrink, x[kk][0]);
+                for (int c = 0; c < 4; c++)
+                    dot[c] = p[c] = 0.0f;
+            } else {
+                again = fresh = true;
+                if (is_finite(alpha)) {
+                    scale = pow2_exponent(fmaxf(most, fabsf(alpha)));
+                    const power_of_two shrink = make_power_of_two(-scale);
+                    #pragma unroll
+                    for (int kk = 0; kk < 6; kk++) {
+                        xb[kk] = times(shrink, xb[kk]);
+                        if (cg == cj && (kk >= 1 || kk * 32 + ri >= j)) // entries of R above the pivot keep their scale
+                            x[kk][0] = times(shrink, x[kk][0]);
+                    }
                 }
+                continue;
             }
-            fresh = true;
-            continue;
         }
         #pragma unroll
         for (int kk = 0; kk < 6; kk++)
@@ -644,8 +669,8 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
 
         // As make_reflector, but for the Newton steps: rho and step are good to two units in the last place, and tau is made from the
         // v that is stored.
-        const float square = fmaf(alpha, alpha, squares), q = rsqrt_approx(square), gap = zero ? 0.0f : fabsf(alpha) + square * q;
-        const float rho = zero ? 0.0f : copysignf(rcp_approx(gap), alpha), step = zero ? 0.0f : copysignf(q, alpha);
+        const float square = fmaf(alpha, alpha, squares), q = rsqrt_normal(square), gap = fabsf(alpha) + square * q;
+        const float rho = copysignf(rcp_normal(gap), alpha), step = copysignf(q, alpha);
         const float gn = step * fmaf(rho, dn, pn);
         #pragma unroll
         for (int kk = 0; kk < 1; kk++)
@@ -658,28 +683,38 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         for (int kk = 0; kk < 1; kk++)
             if (kk * 32 + ri <= j + 1)
                 next[kk] = 0.0f;
+        float g[4];
         #pragma unroll
-        for (int c = 0; c < 4; c++) {
-            if (c > 3 - slot)
-                break;
-            const float g = step * fmaf(rho, dot[c], p[c]);
-            const bool touch = c > 0 || cg > cj; // finished columns are left alone, not multiplied by zero: the pivot may be NaN
-            float even = 0.0f, odd = 0.0f;
+        for (int c = 0; c < 4; c++)
+            g[c] = step * fmaf(rho, dot[c], p[c]);
+        #pragma unroll
+        for (int c0 = 0; c0 < 4; c0 += 2) { // two slots at once: one alone would wait for its own sums
+            if (c0 > 0 && slot > 1)
+                continue;
+            float even[2] = {0.0f, 0.0f}, odd[2] = {0.0f, 0.0f};
+            // Finished columns are left alone, not multiplied by zero: the pivot may be NaN.
+            const bool touch[2] = {c0 > 0 || cg > cj, c0 + 1 + slot < 4};
             #pragma unroll
-            for (int kk = 0; kk < 6; kk++) {
-                if (kk > 0 && kk % 3 == 0 && kk >= layers)
-                    break;
-                const float y = fmaf(-g, xb[kk], x[kk][c]);
-                x[kk][c] = touch ? y : x[kk][c];
-                if (kk & 1)
-                    odd = fmaf(next[kk], x[kk][c], odd);
-                else
-                    even = fmaf(next[kk], x[kk][c], even);
-            }
-            d[c] = even + odd;
+            for (int k0 = 0; k0 < 6; k0 += 3)
+                if (k0 == 0 || k0 < layers) {
+                    #pragma unroll
+                    for (int kk = k0; kk < k0 + 3 && kk < 6; kk++)
+                        #pragma unroll
+                        for (int c = 0; c < 2; c++) {
+                            float &y = x[kk][c0 + c];
+                            const float z = fmaf(-g[c0 + c], xb[kk], y);
+                            y = touch[c] ? z : y;
+                            if (kk & 1)
+                                odd[c] = fmaf(next[kk], y, odd[c]);
+                            else
+                                even[c] = fmaf(next[kk], y, even[c]);
+                        }
+                }
+            d[c0] = even[0] + odd[0];
+            d[c0 + 1] = even[1] + odd[1];
         }
         if (threadIdx.x == 0)
-            s->kept[j] = {alpha, squares, rho, (float)scale};
+            s->kept[j] = {alpha, squares, zero ? 0.0f : rho, (float)scale};
         #pragma unroll
         for (int kk = 0; kk < 6; kk++)
             xb[kk] = next[kk];
@@ -716,11 +751,408 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         const f32x4 k = s->kept[l];
         const bool some = k.z != 0.0f;
         if (l < steps && some) // NaN too
-            panel[l * 37] = times(make_power_of_two((int)k.w), copysignf(sqrt_rn(fmaf(k.x, k.x, k.y)), -k.x));
-        tau[l] = l < steps && some ? div_rn(2.0f, fmaf(k.z * k.z, k.y, 1.0f)) : 0.0f;
+            panel[l * 37] = times(make_power_of_two((int)k.w), reflector_beta(k.x, k.y));
+        tau[l] = l < steps ? reflector_tau(k.z, k.y) : 0.0f;
     }
 }
-#line 194 "families/fused.lua"
+#line 1 "blocks/gram_recursion.cuh"
+// Householder panel of B columns from its top block and a Gram matrix: sequential work that does not grow with the rows.
+//
+// With P1 the top B x B block, P2 the rows below and G = P2'P2, run for j = 0..B-1 (M starts as the identity):
+//   s = sum_{i>j} P1[i,j]^2 + G[j,j]; beta, tau, rho, step as in pack_reflector.cuh;
+//   d_c = sum_{i>j} P1[i,j] P1[i,c] + G[j,c]; g_c = step (P1[j,c] + rho d_c) for c > j;
+//   R[j,c] = P1[j,c] - g_c (alpha - beta); P1[i,c] -= P1[i,j] g_c (i > j); M[:,c] -= g_c M[:,j];
+//   G -= g G[j,:] + G[:,j] g' - g g' G[j,j] on what is left.
+// Then V1 = P1 rho below its diagonal and V2 = P2 (M rho). Only what lies below the top block is squared in conditioning.
+//
+// Parameters: B = 32; NC = 1, or 2: 32 passive columns follow the 32 of the panel and are only transformed; LD row stride of P1, G and
+// [R \\ V1]; LDM of M. G has B rows and 32 NC columns. Of a passive column c, R[:,c] and M[:,c] come out: the column is now C + P2 M[:,c].
+// Layout: warp w of 4, lane + 32 t = column; x[k] and gram[k] are row 4 k + w. Row j of x turns into row j of M once it has been
+// the pivot row, so one array holds both. Everything off the chain dots -> barrier -> scalars -> update runs in its shadow: the
+// update of G by step j happens during step j + 1, of which only row j + 1 is needed at once (`row`), and every lane also carries
+// the next pivot column at its own rows (xb), found from its old values and its own g. One barrier of 128 threads a column.
+// Registers turn by one place after every four columns, so that the pivot row is always number 0: the loop over columns is rolled, and
+// its code short (straight-line code is fetched again for every panel when a kernel outgrows the instruction cache). Rows of M are then
+// the last ones, x[k] for k >= live.
+// Measured on an H200, NC = 1, with 4 warps and straight-line code: 258 cycles a column (1, 2, 8 warps: 763, 303, 400); 64 columns at once: 454.
+#line 21 "blocks/gram_recursion.cuh"
+// Shared; read and written four floats at a time. Every first index is the column's parity.
+struct alignas(16) gram_buffers {
+    float part[2][36][4]; // dots by column and warp
+    f32x2 pivot[2][36]; // row j of P1 and of G
+    float next[2][32];    // old column j + 1 of x, in the order of the rows' owners: x[k] of warp w at 8 w + k
+    float row[2][32];     // row j of G in that order
+    float g[2][32];       // g of step j in that order
+};
+
+// Threads 0..127 call. Results in shared memory: m, upper triangular with zeros below, columns scaled by rho (may be gram_in's place); rv, R on and
+// above the diagonal and V1 below (may be p1's place); tau. whole: the columns' squares at the panel's start. bare: nothing lies below the
+// top block, so that nothing can cancel. steps: columns past these have no reflector. passive: the passive columns are there.
+// True, in each of the four warps, when the recursion went well as far as it can tell; the true norms of V have the last word.
+QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *whole, gram_buffers *s, float *m, float *rv, float *tau,
+                            int steps, bool bare, bool passive)
+{
+    const int l = lane(), w = warp();
+    float x[8][1], gram[8][1], xb[8], old_row[8], old_h[1], old_g[1], row[1];
+    float start = gram_in[l * 37], rho_of = 0.0f, squares_of = 0.0f, beta_of = 0.0f;
+    #pragma unroll
+    for (int t = 0; t < 1; t++) {
+        #pragma unroll
+        for (int k = 0; k < 8; k++) {
+            x[k][t] = t == 0 || passive ? p1[(4 * k + w) * 36 + l + 32 * t] : 0.0f;
+            gram[k][t] = t == 0 || passive ? gram_in[(4 * k + w) * 36 + l + 32 * t] : 0.0f;
+        }
+        row[t] = gram[0][t];
+        old_h[t] = old_g[t] = 0.0f;
+    }
+    #pragma unroll
+    for (int k = 0; k < 8; k++) {
+        xb[k] = shfl(x[k][0], 0);
+        old_row[k] = 0.0f;
+    }
+    if (w == 0)
+        s->g[1][l] = 0.0f;
+    if (w == 0 && l < 2) { // "next" of the last column
+        *(f32x4 *)s->part[l][32] = {0.0f, 0.0f, 0.0f, 0.0f};
+        s->pivot[l][32] = {0.0f, 0.0f};
+    }
+
+    #pragma unroll 1
+    for (int jj = 0; jj < 8; jj++) {
+        const int live = 8 - jj;
+        #pragma unroll 1
+        for (int jw = 0; jw < 4; jw++) {
+            const int j = jj * 4 + jw, b = j & 1;
+            const bool own = w == jw;
+            #pragma unroll
+            for (int t = 0; t < 1; t++) {
+                if (t > 0 && !passive)
+                    break;
+                float sum[4] = {own ? row[t] : 0.0f, 0.0f, 0.0f, 0.0f};
+                #pragma unroll
+                for (int k = 0; k < 8; k++)
+                    sum[k & 3] = fmaf((k == 0 ? w > jw : k < live) ? xb[k] : 0.0f, x[k][t], sum[k & 3]);
+                s->part[b][l + 32 * t][w] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+                if (own) {
+                    s->pivot[b][l + 32 * t] = {x[0][t], row[t]};
+                    if (t == 0)
+                        s->row[b][(l & 3) * 8 + (((l >> 2) - jj) & 7)] = row[t];
+                }
+            }
+            if (l == j + 1) {
+                #pragma unroll
+                for (int k = 0; k < 8; k += 4)
+                    *(f32x4 *)&s->next[b][w * 8 + k] = {x[k][0], x[k + 1][0], x[k + 2][0], x[k + 3][0]};
+            }
+            bar_sync(1, 128);
+            // What the chain needs, at once: the compiler would load it as late as it can.
+            const f32x4 dj = lds<f32x4>(to_saddr(s->part[b][j]));
+            const f32x2 pj = lds<f32x2>(to_saddr(&s->pivot[b][j]));
+            const f32x4 dn = lds<f32x4>(to_saddr(s->part[b][j + 1]));
+            const f32x2 pn = lds<f32x2>(to_saddr(&s->pivot[b][j + 1]));
+            const float dots_n = (dn.x + dn.y) + (dn.z + dn.w);
+            const float squares = (dj.x + dj.y) + (dj.z + dj.w);
+            const float norm2 = fmaxf(fmaf(pj.x, pj.x, squares), 0x1p-120f);
+            const float q = rsqrt_normal(norm2), norm = norm2 * q;
+            const float rho0 = rcp_normal(fabsf(pj.x) + norm);
+            float dl[1];
+            f32x2 pl[1];
+            #pragma unroll
+            for (int t = 0; t < 1; t++) {
+                if (t > 0 && !passive)
+                    break;
+                const f32x4 d = *(const f32x4 *)s->part[b][l + 32 * t];
+                dl[t] = (d.x + d.y) + (d.z + d.w);
+                pl[t] = s->pivot[b][l + 32 * t];
+            }
+            float next[8], last_g[8], this_row[8];
+            #pragma unroll
+            for (int k = 0; k < 8; k += 4) {
+                f32x4 v = *(const f32x4 *)&s->next[b][w * 8 + k];
+                next[k] = v.x, next[k + 1] = v.y, next[k + 2] = v.z, next[k + 3] = v.w;
+                v = *(const f32x4 *)&s->g[b ^ 1][w * 8 + k];
+                last_g[k] = v.x, last_g[k + 1] = v.y, last_g[k + 2] = v.z, last_g[k + 3] = v.w;
+                v = *(const f32x4 *)&s->row[b][w * 8 + k];
+                this_row[k] = v.x, this_row[k + 1] = v.y, this_row[k + 2] = v.z, this_row[k + 3] = v.w;
+            }
+            #pragma unroll
+            for (int t = 0; t < 1; t++)
+                #pragma unroll
+                for (int k = 0; k < 8; k++)
+                    gram[k][t] = fmaf(-old_row[k], old_g[t], fmaf(-last_g[k], old_h[t], gram[k][t]));
+
+            const bool some = squares > 0.0f;
+            // step (p + rho d) = |step| (+-p + |rho| d): signs and the zero are settled while rho is on its way.
+            const float size = some ? q : 0.0f;
+            const u32 flip = as_u32(pj.x) & 0x80000000u;
+            const float gap = copysignf(fabsf(pj.x) + norm, pj.x);
+            const float gn = size * fmaf(rho0, dots_n, as_f32(as_u32(pn.x) ^ flip));
+            if (own) { // the pivot row leaves P1 and becomes a row of M
+                xb[0] = 1.0f;
+                next[0] = 0.0f;
+            }
+            #pragma unroll
+            for (int t = 0; t < 1; t++) {
+                if (t > 0 && !passive)
+                    break;
+                const int c = l + 32 * t;
+                const float gl = size * fmaf(rho0, dl[t], as_f32(as_u32(pl[t].x) ^ flip)), g = c > j ? gl : 0.0f;
+                if (c == j) {
+                    rho_of = some ? copysignf(rho0, pj.x) : 0.0f;
+                    squares_of = squares;
+                    beta_of = some ? copysignf(norm, -pj.x) : pj.x;
+                }
+                if (own) {
+                    x[0][t] = c < j ? x[0][t] : c == j ? 1.0f : 0.0f;
+                    if (t == 0)
+                        s->g[b][(l & 3) * 8 + (((l >> 2) - (jw == 3 ? jj + 1 : jj)) & 7)] = g; // read when registers have turned
+                    if (c > j && (t == 0 || passive))
+                        rv[j * 36 + c] = fmaf(-gl, gap, pl[t].x);
+                }
+                #pragma unroll
+                for (int k = 0; k < 8; k++)
+                    x[k][t] = fmaf(-g, xb[k], x[k][t]);
+                old_h[t] = fmaf(-g, pj.y, pl[t].y);
+                old_g[t] = g;
+                row[t] = fmaf(-pn.y, g, fmaf(-gn, old_h[t], jw == 3 ? gram[1][t] : gram[0][t]));
+            }
+            #pragma unroll
+            for (int k = 0; k < 8; k++) {
+                xb[k] = fmaf(-gn, xb[k], next[k]);
+                old_row[k] = this_row[k];
+            }
+            if (threadIdx.x == 0)
+                tau[j] = some ? fmaf(fabsf(pj.x), q, 1.0f) : 0.0f;
+        }
+        const float xb0 = xb[0], old0 = old_row[0];
+        #pragma unroll
+        for (int k = 0; k + 1 < 8; k++) {
+            xb[k] = xb[k + 1];
+            old_row[k] = old_row[k + 1];
+        }
+        xb[7] = xb0;
+        old_row[7] = old0;
+        #pragma unroll
+        for (int t = 0; t < 1; t++) {
+            const float x0 = x[0][t], gram0 = gram[0][t];
+            #pragma unroll
+            for (int k = 0; k + 1 < 8; k++) {
+                x[k][t] = x[k + 1][t];
+                gram[k][t] = gram[k + 1][t];
+            }
+            x[7][t] = x0;
+            gram[7][t] = gram0;
+        }
+    }
+    #pragma unroll
+    for (int k = 0; k < 8; k++) {
+        const int i = 4 * k + w;
+        m[i * 40 + l] = i <= l ? x[k][0] * rho_of : 0.0f;
+        if (i >= l)
+            rv[i * 36 + l] = i == l ? beta_of : x[k][0] * rho_of;
+#line 199 "blocks/gram_recursion.cuh"
+    }
+    // What cancelled cannot be trusted: a norm far below the column's own, a tail that is negative, tiny, or zero only by
+    // cancellation. NaN fails.
+    const bool sound = beta_of * beta_of >= 1e-6f * whole[l] && (squares_of == 0.0f ? start == 0.0f : squares_of >= 1e-6f * whole[l]);
+    return warp_all(l >= steps || (bare ? squares_of == 0.0f || squares_of >= 0x1p-60f : sound));
+}
+
+// The squares of a panel's columns, from its top block and G.
+QRS_DEV float gram_square(const float *p1, const float *gram, int rows, int c)
+{
+    float s = gram[c * 37];
+    #pragma unroll 8
+    for (int i = 0; i < rows; i++)
+        s = fmaf(p1[i * 36 + c], p1[i * 36 + c], s);
+    return s;
+}
+#line 1 "blocks/gram_small.cuh"
+// Small fp32-level products on tensor cores.
+//
+// Three TF32 products (hi hi + hi lo + lo hi) keep about fp32's accuracy with fp32's range.
+QRS_DEV void gram_split(float x, u32 &hi, u32 &lo)
+{
+    hi = tf32_bits(x);
+    lo = tf32_bits(x - as_f32(hi));
+}
+
+#line 1 "blocks/gram_panel.cuh"
+// A panel of 32 columns by the Gram recursion (gram_recursion.cuh), with its safety test.
+//
+// Parameters: M, N, K, W, TILES, MT, OUT, PRODUCTS, PLANE, LIMIT (largest deviation of tau v'v / 2 from 1).
+// G = P2'P2 and V2 = P2 M are formed as three TF32 products (hi hi + hi lo + lo hi): fp32 level, with fp32's range, so that
+// columns that shrank lose nothing. G takes both operands straight from the accumulators that hold C^T.
+struct gram_shared {
+    gram_buffers buffers;
+    float gram[32 * 36], m[32 * 40], rv[32 * 36], whole[32];
+    float norms[8][32];
+    int good;
+};
+
+// This warp's share of G over row tiles from `tile0` on, into its part of red (fused_partial): the 16 x 16 blocks on and above the diagonal.
+QRS_DEV void gram_product(const fused_tile &c, int tile0, float *red)
+{
+    float acc[2][4][4];
+    #pragma unroll
+    for (int mt = 0; mt < 2; mt++)
+        #pragma unroll
+        for (int n = 0; n < 4; n++)
+            #pragma unroll
+            for (int e = 0; e < 4; e++)
+                acc[mt][n][e] = 0.0f;
+    #pragma unroll
+    for (int i = 0; i < 2; i++) {
+        if (i * 8 + (int)warp() < tile0)
+            continue;
+        #pragma unroll
+        for (int n8 = 0; n8 < 2; n8++) {
+            // Eight columns a group; the two rows of a lane are k = q and k = q + 4 of the product, in both operands alike.
+            u32 h[4][2], lo[4][2];
+            #pragma unroll
+            for (int u = 0; u < 4; u++)
+                #pragma unroll
+                for (int e = 0; e < 2; e++)
+                    gram_split(c[u >> 1][i][n8][(u & 1) * 2 + e], h[u][e], lo[u][e]);
+            #pragma unroll
+            for (int mt = 0; mt < 2; mt++) {
+                const u32 ah[4] = {h[2 * mt][0], h[2 * mt + 1][0], h[2 * mt][1], h[2 * mt + 1][1]};
+                const u32 al[4] = {lo[2 * mt][0], lo[2 * mt + 1][0], lo[2 * mt][1], lo[2 * mt + 1][1]};
+                #pragma unroll
+                for (int n = 2 * mt; n < 4; n++) {
+                    mma_tf32(acc[mt][n], ah, lo[n][0], lo[n][1]);
+                    mma_tf32(acc[mt][n], al, h[n][0], h[n][1]);
+                    mma_tf32(acc[mt][n], ah, h[n][0], h[n][1]);
+                }
+            }
+        }
+    }
+    fused_partial(red, acc, 0);
+}
+
+// Sums the shares into gram, both triangles.
+QRS_DEV void gram_total(const float *red, float *gram)
+{
+    #pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const int r = (int)warp() * 4 + i, l = lane();
+        const bool flip = r >= 16 && l < 16;
+        const int row = flip ? l : r, col = flip ? r : l;
+        const float *at = red + row * 32 + (col ^ ((row & 3) << 3));
+        float sum = 0.0f;
+        #pragma unroll
+        for (int v = 0; v < 8; v++)
+            sum += at[v * 1024];
+        gram[r * 36 + l] = sum;
+    }
+}
+
+// V2^T = M^T P2^T in the accumulator layout of C^T, from the panel in shared memory (stride 36, rows from `first` on).
+QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const float *m)
+{
+    const int g = lane() >> 2, q = lane() & 3;
+    #pragma unroll
+    for (int mt = 0; mt < 2; mt++)
+        #pragma unroll
+        for (int i = 0; i < 2; i++)
+            #pragma unroll
+            for (int n = 0; n < 2; n++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++)
+                    v[mt][i][n][e] = 0.0f;
+    #pragma unroll 1
+    for (int kk = 0; kk < 4; kk++) {
+        u32 h[2][4], lo[2][4];
+        #pragma unroll
+        for (int mt = 0; mt < 2; mt++)
+            #pragma unroll
+            for (int e = 0; e < 4; e++)
+                gram_split(m[(kk * 8 + q + (e >> 1) * 4) * 40 + mt * 16 + g + (e & 1) * 8], h[mt][e], lo[mt][e]);
+        #pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const int tile = i * 8 + (int)warp();
+            if (tile < tile0 + 2 || tile >= 11)
+                continue;
+            #pragma unroll
+            for (int n = 0; n < 2; n++) {
+                const float *at = panel + ((tile - tile0) * 16 + n * 8 + g) * 36 + kk * 8 + q;
+                u32 bh[2], bl[2];
+                gram_split(at[0], bh[0], bl[0]);
+                gram_split(at[4], bh[1], bl[1]);
+                #pragma unroll
+                for (int mt = 0; mt < 2; mt++) {
+                    mma_tf32(v[mt][i][n], h[mt], bl[0], bl[1]);
+                    mma_tf32(v[mt][i][n], lo[mt], bh[0], bh[1]);
+                    mma_tf32(v[mt][i][n], h[mt], bh[0], bh[1]);
+                }
+            }
+        }
+    }
+}
+
+// panel: stride 36; G of its rows from 32 on in s->gram already, visible to the block. False: nothing was written, take the rows.
+// Otherwise the panel holds R on and above the diagonal, V below, and tau (shared) its scalars. Synchronises; the caller does once more after.
+QRS_DEV bool gram_panel(float *panel, int first, gram_shared *s, float *tau)
+{
+    const int l = lane(), w = warp(), tile0 = first / 16;
+    if (threadIdx.x < 32)
+        s->whole[l] = gram_square(panel, s->gram, 32, l);
+    if (w < 4) {
+        const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, tau, 32, false, false);
+        if (threadIdx.x == 0)
+            s->good = good;
+    }
+    block_sync();
+    if (!s->good)
+        return false;
+    fused_tile c;
+    gram_apply(c, panel, tile0, s->m);
+
+    // v'v of every column: the rows below the top block here, the rest from V1.
+    #pragma unroll
+    for (int u = 0; u < 4; u++) {
+        float part[4] = {0.0f, 0.0f, 0.0f, 0.0f}; // short chains: tau is only as good as this sum
+        #pragma unroll
+        for (int i = 0; i < 2; i++)
+            #pragma unroll
+            for (int n = 0; n < 2; n++)
+                #pragma unroll
+                for (int e = 0; e < 2; e++) {
+                    float x = c[u >> 1][i][n][(u & 1) * 2 + e];
+                    part[2 * n + e] = fmaf(x, x, part[2 * n + e]);
+                }
+        float sum = (part[0] + part[1]) + (part[2] + part[3]);
+        sum += shfl_xor(sum, 1);
+        sum += shfl_xor(sum, 2);
+        if ((l & 3) == 0)
+            s->norms[w][u * 8 + (l >> 2)] = sum;
+    }
+    block_sync();
+    float part[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
+    #pragma unroll
+    for (int i = 0; i < 32; i++) {
+        float x = i > l ? s->rv[i * 36 + l] : 0.0f;
+        part[i & 7] = fmaf(x, x, part[i & 7]);
+    }
+    #pragma unroll
+    for (int u = 0; u < 8; u++)
+        part[u & 7] += s->norms[u][l];
+    const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
+    const float t = tau[l];
+    const bool good = t == 0.0f || fabsf(fmaf(0.5f * t, square, -1.0f)) <= 1e-06f;
+    if (!warp_all(good))
+        return false;
+    block_sync(); // everybody has read tau, and is done with the panel
+    if (w == 0)
+        tau[l] = t == 0.0f ? 0.0f : div_rn(2.0f, square); // of the v that is stored
+
+    #pragma unroll 1
+    for (int e = threadIdx.x; e < 1024; e += 256)
+        panel[(e >> 5) * 36 + (e & 31)] = s->rv[(e >> 5) * 36 + (e & 31)];
+    fused_give(c, panel - first * 36, tile0 + 2);
+    return true;
+}
+#line 210 "families/fused.lua"
 
 // Byte offset of panel p's trapezoid among those before it (one plane).
 QRS_DEV int fused_trapezoid(int p) { return (p * 176 - 16 * p * (p - 1)) * 64; }
@@ -733,29 +1165,31 @@ QRS_DEV int fused_next(const u32 *zero, int p, int end)
     return p;
 }
 
-#line 223 "families/fused.lua"
+#line 239 "families/fused.lua"
 
 QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau,
                                        i64 stride_tau, int *info, i64 batch, u8 *v_scratch, float *t_scratch)
 {
     u8 *smem = dynamic_smem();
-    float *t = (float *)(smem + 73728), *stau = (float *)(smem + 102144), *largest = (float *)(smem + 102272);
-    int *exponent = (int *)(smem + 103296), *bad = (int *)(smem + 103424);
+    float *t = (float *)(smem + 73728), *stau = (float *)(smem + 102144), *largest = (float *)(smem + 98304);
+    int *exponent = (int *)(smem + 102272), *bad = (int *)(smem + 102400);
     u32 *zero = (u32 *)(bad + 1); // bit p: panel p was zero throughout, so it has no reflectors
     fused_step *step = (fused_step *)(smem + 98304);
-#line 235 "families/fused.lua"
+#line 249 "families/fused.lua"
+    gram_shared *gs = (gram_shared *)(smem + 102528);
+#line 251 "families/fused.lua"
     const saddr sv = to_saddr(smem + 0);
     const int tid = (int)threadIdx.x;
-#line 241 "families/fused.lua"
+#line 257 "families/fused.lua"
 
     i64 b = blockIdx.x;
     int k = 0, turn = 0;
-    fused_request((float *)(smem + 103552), a + b * stride_a, lda, 0);
+    fused_request((float *)(smem + 120576), a + b * stride_a, lda, 0);
     cp_async_commit();
     #pragma unroll 1
     while (b < batch) { // a column block a turn
         const int first = 32 * k, done = k < 6 ? k : 6, rows = 176 - first;
-        float *tile = (float *)(smem + 103552 + turn * 41472), *panel = tile + first * 36;
+        float *tile = (float *)(smem + 120576 + turn * 41472), *panel = tile + first * 36;
         float *red = tile, *ws = tile + 8192;
         u8 *wp = (u8 *)tile + 37376;
         if (k == 0 && tid == 0) {
@@ -770,11 +1204,17 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         if (filled) {
             fused_take(c, tile, ex);
             block_sync(); // partial sums go where the tile lies
-#line 265 "families/fused.lua"
+#line 281 "families/fused.lua"
             #pragma unroll 1
             for (int p = fused_next(zero, 0, done); p < done; p = fused_next(zero, p + 1, done))
                 fused_apply(c, p, sv + fused_trapezoid(p), red, ws, wp, t + p * 1024);
-#line 302 "families/fused.lua"
+#line 312 "families/fused.lua"
+            if (first + 64 <= 176) { // the last square block and short panels go by rows
+                gram_product(c, 2 * k + 2, red);
+                block_sync();
+                gram_total(red, gs->gram);
+            }
+#line 318 "families/fused.lua"
             block_sync();
             fused_give(c, tile, 0);
         } else if (k < 6) { // a zero block stays zero under any reflector
@@ -786,16 +1226,21 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         const bool last = k == 5;
         const i64 b_next = last ? b + gridDim.x : b;
         const int k_next = last ? 0 : k + 1;
-#line 314 "families/fused.lua"
+#line 330 "families/fused.lua"
         turn ^= 1;
         if (b_next < batch)
-            fused_request((float *)(smem + 103552 + turn * 41472), a + b_next * stride_a, lda, 32 * k_next);
+            fused_request((float *)(smem + 120576 + turn * 41472), a + b_next * stride_a, lda, 32 * k_next);
         cp_async_commit();
-#line 319 "families/fused.lua"
+#line 335 "families/fused.lua"
         block_sync();
         u8 *v = smem + 0 + fused_trapezoid(k);
         if (filled && k < 6) {
-#line 328 "families/fused.lua"
+#line 339 "families/fused.lua"
+            const bool gram = first + 64 <= 176, by_gram = gram && gram_panel(panel, first, gs, stau);
+            if (gram && !by_gram && tid == 0)
+                bad[2] = 2;
+            if (!by_gram)
+#line 344 "families/fused.lua"
             fused_rows(panel, rows, 176 - first < 32 ? 176 - first : 32, step, stau);
             block_sync();
             if (k < 5)
@@ -807,9 +1252,9 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         block_sync();
         if (filled && k < 5) {
             fused_build_t(k, to_saddr(v), red, ws, stau, t + k * 1024);
-#line 343 "families/fused.lua"
+#line 359 "families/fused.lua"
         }
-#line 349 "families/fused.lua"
+#line 365 "families/fused.lua"
         if (last && info && tid == 0)
             info[b] = bad[0] | bad[2];
         b = b_next;
