@@ -122,7 +122,7 @@ static void a_forced_family_factors_every_layout(void **state) {
 
 static void a_family_of_low_rank_is_not_chosen_unasked(void **state) {
     (void)state;
-    qg_plan *plan = made(16, 16, NULL, NULL);
+    qg_plan *plan = made(16, 6, NULL, NULL); /* which the built-in tuned table is silent about */
     assert_string_not_equal(plan->family, "toy");
     assert_int_equal(plan->grade, QG_GRADE_DEFAULT);
     qg_plan_free(plan);
