@@ -33,9 +33,18 @@ QRS_DEV float fused_total(const float *red, int r)
     return s;
 }
 
+template <int NT> QRS_DEV void fused_products(float (&acc)[2][NT][4], const u32 (&a)[2][4], const u32 (&b)[NT / 2][4])
+{
+    #pragma unroll
+    for (int mt = 0; mt < 2; mt++)
+        #pragma unroll
+        for (int n = 0; n < NT; n++)
+            mma_f16(acc[mt][n], a[mt], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
+}
+
 // p: the finished panel, applied to rows 32 p on. v: its V; lo plane ${PLANE} bytes further. red: W x 4 KB; ws: 32 x 36 floats; wp: 2 KB a plane;
-// t: T row-major 32 x 32. Synchronises twice; on return other warps may still read v and wp.
-QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const float *t)
+// t: T row-major 32 x 32${CLUSTER > 1 and ", in global memory once t_ready completes its phase of the given parity" or ""}. Synchronises twice; on return other warps may still read v and wp.
+QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const float *t${CLUSTER > 1 and ", saddr t_ready, u32 parity" or ""})
 {
     const int w = warp(), l = lane();
     // One half of V's columns at a time: with all 32, the accumulators would push C out of the registers two CTAs leave.
@@ -69,33 +78,30 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                         a[mt][x] = pack_f16(y[0], y[1]);
 % end
                     }
+                // One term after another: products into the same sums are as far apart as can be.
+                u32 b[${2 // HALVES}][4];
                 #pragma unroll
-                for (int n = 0; n < ${2 // HALVES}; n++) {
-                    const saddr at = (v1 ^ ((half + n) << 5)) + i * ${W * 1024};
-                    u32 b[4];
-                    ldmatrix_x4_trans(b, at);
-                    #pragma unroll
-                    for (int mt = 0; mt < 2; mt++) {
-                        mma_f16(acc[mt][2 * n], a[mt], b[0], b[1]);
-                        mma_f16(acc[mt][2 * n + 1], a[mt], b[2], b[3]);
+                for (int n = 0; n < ${2 // HALVES}; n++)
+                    ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * ${W * 1024});
+                fused_products<${4 // HALVES}>(acc, a, b);
 % if PRODUCTS == 3 then
-                        mma_f16(acc[mt][2 * n], al[mt], b[0], b[1]);
-                        mma_f16(acc[mt][2 * n + 1], al[mt], b[2], b[3]);
+                fused_products<${4 // HALVES}>(acc, al, b);
+                #pragma unroll
+                for (int n = 0; n < ${2 // HALVES}; n++)
+                    ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * ${W * 1024} + ${PLANE});
+                fused_products<${4 // HALVES}>(acc, a, b);
 % end
-                    }
-% if PRODUCTS == 3 then
-                    ldmatrix_x4_trans(b, at + ${PLANE});
-                    #pragma unroll
-                    for (int mt = 0; mt < 2; mt++) {
-                        mma_f16(acc[mt][2 * n], a[mt], b[0], b[1]);
-                        mma_f16(acc[mt][2 * n + 1], a[mt], b[2], b[3]);
-                    }
-% end
-                }
             }
         }
         fused_partial(red, acc, ${4 // HALVES} * half);
     }
+% if CLUSTER > 1 then
+    float tc[32]; // column `lane` of T, on its way while the sum is formed
+    mbar_wait_cluster(t_ready, parity);
+    #pragma unroll
+    for (int i = 0; i < 32; i++)
+        tc[i] = load_cg(t + i * 32 + l);
+% end
     block_sync();
 
     // Rows of W^T (columns of C) are dealt to the warps: sum, times T, rounded for the second product.
@@ -112,7 +118,7 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         float tv[4];
         #pragma unroll
         for (int e = 0; e < 4; e++)
-            tv[e] = t[(b + e) * 32 + l];
+            tv[e] = ${CLUSTER > 1 and "tc[b + e]" or "t[(b + e) * 32 + l]"};
         #pragma unroll
         for (int i = 0; i < ${32 // W}; i++) {
             f32x4 x = *(const f32x4 *)(mine + i * 36 + b);
@@ -156,12 +162,13 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                 for (int mt = 0; mt < 2; mt++) {
                     mma_f16(c[mt][i][0], a[mt], b[0], b[1]);
                     mma_f16(c[mt][i][1], a[mt], b[2], b[3]);
-% if PRODUCTS == 3 then
-                    mma_f16(c[mt][i][0], al[mt], b[0], b[1]);
-                    mma_f16(c[mt][i][1], al[mt], b[2], b[3]);
-% end
                 }
 % if PRODUCTS == 3 then
+                #pragma unroll
+                for (int mt = 0; mt < 2; mt++) {
+                    mma_f16(c[mt][i][0], al[mt], b[0], b[1]);
+                    mma_f16(c[mt][i][1], al[mt], b[2], b[3]);
+                }
                 u32 bl[4];
                 ldmatrix_x4(bl, (kk ? v2 ^ 32 : v2) + ${PLANE} + i * ${W * 1024});
                 #pragma unroll

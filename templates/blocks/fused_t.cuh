@@ -1,8 +1,8 @@
 // T of a panel from V (fp16 planes in shared memory, as fused_apply.cuh reads them) and tau.
 //
 // Parameters: MT, W, TILES, THREADS, PRODUCTS, PLANE.
-// T = (I + D striu(V'V))^-1 D with D = diag(tau) (Schreiber and Van Loan's compact WY): the four 8 x 8 blocks of the diagonal
-// by substitution at once, then off-diagonal blocks of 8 and 16 as T12 = -T11 (S12 T22): five short barriers instead of a
+// T = (I + D striu(V'V))^-1 D with D = diag(tau) (Schreiber and Van Loan's compact WY): the two 16 x 16 blocks of the diagonal
+// by substitution at once, then the block above them as T12 = -T11 (S12 T22): three short barriers instead of a
 // chain of 32 columns. tau = 0 gives a zero row and column by itself.
 // v, p, red, ws as in fused_apply; t: 32 x 32 floats. Synchronises; all of t is visible to the block on return.
 QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *tau, float *t)
@@ -32,28 +32,18 @@ QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *t
             for (int mt = 0; mt < 2; mt++)
                 ldmatrix_x4_trans(al[mt], (va ^ (mt << 5)) + ${PLANE} + i * ${W * 1024});
 % end
+            u32 b[2][4];
             #pragma unroll
-            for (int n = 0; n < 2; n++) {
-                u32 b[4];
-                ldmatrix_x4_trans(b, (vb ^ (n << 5)) + i * ${W * 1024});
-                #pragma unroll
-                for (int mt = 0; mt < 2; mt++) {
-                    mma_f16(acc[mt][2 * n], a[mt], b[0], b[1]);
-                    mma_f16(acc[mt][2 * n + 1], a[mt], b[2], b[3]);
+            for (int n = 0; n < 2; n++)
+                ldmatrix_x4_trans(b[n], (vb ^ (n << 5)) + i * ${W * 1024});
+            fused_products<4>(acc, a, b);
 % if PRODUCTS == 3 then
-                    mma_f16(acc[mt][2 * n], al[mt], b[0], b[1]);
-                    mma_f16(acc[mt][2 * n + 1], al[mt], b[2], b[3]);
+            fused_products<4>(acc, al, b);
+            #pragma unroll
+            for (int n = 0; n < 2; n++)
+                ldmatrix_x4_trans(b[n], (vb ^ (n << 5)) + ${PLANE} + i * ${W * 1024});
+            fused_products<4>(acc, a, b);
 % end
-                }
-% if PRODUCTS == 3 then
-                ldmatrix_x4_trans(b, (vb ^ (n << 5)) + ${PLANE} + i * ${W * 1024});
-                #pragma unroll
-                for (int mt = 0; mt < 2; mt++) {
-                    mma_f16(acc[mt][2 * n], a[mt], b[0], b[1]);
-                    mma_f16(acc[mt][2 * n + 1], a[mt], b[2], b[3]);
-                }
-% end
-            }
         }
     }
     fused_partial(red, acc, 0);
@@ -63,46 +53,53 @@ QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *t
         int r = w * ${32 // W} + i;
         ws[r * 36 + l] = 0x1p-12f * fused_total(red, r);
     }
-    for (int e = tid; e < 1024; e += ${THREADS})
-        t[e] = 0.0f;
     block_sync();
 
-    if (w == 0) { // lane = row of T; its block's columns one after another
-        const int o = l & ~7, r = l & 7;
-        float x[8];
+    if (w == 0) { // lane = row of T; columns of its half one after another, each added to those after it
+        const int o = l & 16, r = l & 15;
+        float x[16], sum[16];
         #pragma unroll
-        for (int j = 0; j < 8; j++) {
-            float s = 0.0f;
+        for (int j = 0; j < 16; j++)
+            sum[j] = 0.0f;
+        #pragma unroll
+        for (int i = 0; i < 16; i++) {
+            const float f = tau[o + i];
+            x[i] = r == i ? f : r < i ? -f * sum[i] : 0.0f;
             #pragma unroll
-            for (int i = 0; i < j; i++)
-                s = fmaf(x[i], ws[(o + i) * 36 + o + j], s);
-            float f = tau[o + j];
-            x[j] = r == j ? f : r < j ? -f * s : 0.0f;
-            t[l * 32 + o + j] = x[j];
+            for (int j = (i + 1) & ~3; j < 16; j += 4) {
+                const f32x4 g = *(const f32x4 *)(ws + (o + i) * 36 + o + j);
+                sum[j] = fmaf(x[i], g.x, sum[j]);
+                sum[j + 1] = fmaf(x[i], g.y, sum[j + 1]);
+                sum[j + 2] = fmaf(x[i], g.z, sum[j + 2]);
+                sum[j + 3] = fmaf(x[i], g.w, sum[j + 3]);
+            }
+        }
+        #pragma unroll
+        for (int j = 0; j < 16; j += 4) {
+            *(f32x4 *)(t + l * 32 + o + j) = {x[j], x[j + 1], x[j + 2], x[j + 3]};
+            *(f32x4 *)(t + l * 32 + 16 - o + j) = {0.0f, 0.0f, 0.0f, 0.0f};
         }
     }
     block_sync();
     float *y = red; // S12 T22, row-major with stride 17
-    #pragma unroll
-    for (int size = 8; size < 32; size *= 2) {
-        const int blocks = 16 / size, all = blocks * size * size;
-        for (int e = tid; e < all; e += ${THREADS}) {
-            int o = e / (size * size) * 2 * size, r = e / size % size, j = e % size;
-            float s = 0.0f;
-            #pragma unroll
-            for (int i = 0; i < size; i++)
-                s = fmaf(ws[(o + r) * 36 + o + size + i], t[(o + size + i) * 32 + o + size + j], s);
-            y[(o + r) * 17 + j] = s;
-        }
-        block_sync();
-        for (int e = tid; e < all; e += ${THREADS}) {
-            int o = e / (size * size) * 2 * size, r = e / size % size, j = e % size;
-            float s = 0.0f;
-            #pragma unroll
-            for (int i = 0; i < size; i++)
-                s = fmaf(t[(o + r) * 32 + o + i], y[(o + i) * 17 + j], s);
-            t[(o + r) * 32 + o + size + j] = -s;
-        }
-        block_sync();
+    #pragma unroll 1
+    for (int e = tid; e < 256; e += ${THREADS}) {
+        const int r = e >> 4, j = e & 15;
+        float sum[2] = {0.0f, 0.0f};
+        #pragma unroll
+        for (int i = 0; i < 16; i++)
+            sum[i & 1] = fmaf(ws[r * 36 + 16 + i], t[(16 + i) * 32 + 16 + j], sum[i & 1]);
+        y[r * 17 + j] = sum[0] + sum[1];
     }
+    block_sync();
+    #pragma unroll 1
+    for (int e = tid; e < 256; e += ${THREADS}) {
+        const int r = e >> 4, j = e & 15;
+        float sum[2] = {0.0f, 0.0f};
+        #pragma unroll
+        for (int i = 0; i < 16; i++)
+            sum[i & 1] = fmaf(t[r * 32 + i], y[i * 17 + j], sum[i & 1]);
+        t[r * 32 + 16 + j] = -(sum[0] + sum[1]);
+    }
+    block_sync();
 }

@@ -22,7 +22,7 @@ end
 local function wide_layout(shape, device, p)
   local m, n = shape.m, shape.n
   local k, nt = math.min(m, n), ceildiv(m, 64)
-  local v = { WIDE = true, M = m, N = n, K = k, W = 8, THREADS = 256, CTAS = 1, NT = nt, J = ceildiv(nt, 2), NP = ceildiv(n, 64),
+  local v = { WIDE = true, M = m, N = n, K = k, W = 8, THREADS = 256, CTAS = 1, CLUSTER = 1, NT = nt, J = ceildiv(nt, 2), NP = ceildiv(n, 64),
               KP = ceildiv(k, 64), IN = shape.layout_in, OUT = shape.layout_out, RESIDENT = false }
   v.SELECT = p.products == "auto" and shape.precision == "fp16" and k >= 512
   v.PRODUCTS = p.products == "auto" and (v.SELECT and 1 or 3) or tonumber(p.products)
@@ -50,10 +50,10 @@ local function layout(shape, device, p)
   local m, n = shape.m, shape.n
   local k = math.min(m, n)
   local w = p.threads // 32
-  local mt = align(m, 16)
+  local mt = align(m, p.method == "gram" and 32 or 16) -- the recursion reads a whole top block
   local v = { M = m, N = n, K = k, W = w, THREADS = p.threads, MT = mt, TILES = ceildiv(mt // 16, w), RS = 4 * w,
               NP = ceildiv(n, PANEL), KP = ceildiv(k, PANEL), IN = shape.layout_in, OUT = shape.layout_out, CTAS = p.ctas_per_sm,
-              PRODUCTS = products_of(shape, p), RESIDENT = p.keep == "shared" }
+              CLUSTER = p.ctas, PRODUCTS = products_of(shape, p), RESIDENT = p.keep == "shared" }
   -- Panels that somebody applies: all but the last, and that one too when the matrix is wider than its panels.
   v.USED = math.min(v.KP, v.NP - 1)
   v.HALVES = v.PRODUCTS == 3 and v.TILES >= 3 and p.ctas_per_sm * p.threads > 256 and 2 or 1
@@ -79,6 +79,8 @@ local function layout(shape, device, p)
   v.O_MAX = v.O_STEP -- while a block is scaled no panel is at work
   v.O_EXP = take(32 * 4)
   v.O_FLAG = take(32)
+  v.O_READY = take(v.CLUSTER > 1 and v.KP * 20 + v.CLUSTER * 8 or 0) -- two mbarriers a panel, whether it was skipped, what the CTAs found
+  v.O_SUM = take(v.CLUSTER > 1 and w * 4096 + 32 * 36 * 4 or 0)      -- T's partial sums, where the tile is not to be waited for
   v.GRAM = p.method == "gram"
   v.LIMIT = limit_of(shape, k)
   v.O_GRAM = take(v.GRAM and GRAM_BYTES + w * 128 or 0)
@@ -94,18 +96,21 @@ end
 local function method_of(shape) return shape.m >= 384 and shape.m <= 512 and "gram" or "rows" end
 local function threads_of(shape) return shape.m > 512 and 512 or 256 end
 
--- CTAs an SM, and where V stays: the first that fits. Without neighbours on its SM a CTA may take all of the shared memory.
+-- CTAs an SM, where V stays, its stages, CTAs a matrix: the first that fits. Without neighbours on its SM a CTA may take all of the shared
+-- memory; where the batch leaves half of the SMs idle, two share a matrix. (Three are placed as if they were four: 30 clusters on 132 SMs.)
 local function choice(shape, device)
   local alone = not shape.batch_invariant and shape.max_batch <= device.sms
+  local share = alone and 2 * shape.max_batch <= device.sms and device.max_cluster >= 2 and shape.n > 64 and 2 or 1
   local tries = { { "shared", 1 }, { "scratch", 2 }, { "scratch", 1 } }
+  if share > 1 then tries = { { "scratch", 1 } } end
   for ctas = (alone or shape.m > 512) and 1 or 2, 1, -1 do
     for _, t in ipairs(tries) do
       local v = layout(shape, device, { update = "mma", threads = threads_of(shape), method = method_of(shape), products = "auto",
-                                        ctas_per_sm = ctas, keep = t[1], stages = t[2] })
-      if v.SMEM <= device.smem_optin and (v.SMEM + 1024) * ctas <= device.smem_sm then return ctas, t[1], t[2] end
+                                        ctas_per_sm = ctas, keep = t[1], stages = t[2], ctas = share })
+      if v.SMEM <= device.smem_optin and (v.SMEM + 1024) * ctas <= device.smem_sm then return ctas, t[1], t[2], share end
     end
   end
-  return 1, "scratch", 1
+  return 1, "scratch", 1, share
 end
 
 local function registers(v)
@@ -130,6 +135,8 @@ return {
     { name = "products", values = { "auto", "1", "3" },
       doc = "fp16 products an update is formed of: 1, or 3 with both factors split (fp32 level); auto: what the precision asks for",
       default = function() return "auto" end },
+    { name = "ctas", values = { 1, 2, 4, 8 }, doc = "CTAs of the cluster that shares a matrix, each taking every so many-th block of columns (update = mma, keep = scratch)",
+      default = function(shape, device) return (select(4, choice(shape, device))) end },
     { name = "ctas_per_sm", values = { 1, 2, 3, 4 }, doc = "CTAs meant to share an SM: bounds registers and the grid",
       default = function(shape, device) return (choice(shape, device)) end },
     { name = "keep", values = { "shared", "scratch" }, doc = "where V and T of finished panels stay: shared memory, or global scratch (L2)",
@@ -139,6 +146,12 @@ return {
   },
   legal = function(shape, device, p)
     if shape.m < 1 or shape.n < 1 then return false, "an empty matrix has nothing to factor" end
+    if p.ctas > device.max_cluster then return false, "the device has no clusters of that size: ctas = 1" end
+    if p.ctas > 1 then
+      if p.update == "wgmma" then return false, "CTAs share a matrix with update = mma only: ctas = 1" end
+      if p.keep ~= "scratch" or p.stages ~= 1 then return false, "CTAs that share a matrix pass V through scratch: keep = scratch and stages = 1, or ctas = 1" end
+      if p.ctas > ceildiv(shape.n, 32) then return false, "more CTAs than blocks of 32 columns: lower ctas" end
+    end
     if p.update == "wgmma" then
       if device.arch ~= 90 then return false, "wgmma is sm_90's: update = mma" end
       if shape.m > 512 then return false, "wgmma holds at most 512 rows: update = mma" end
@@ -158,16 +171,16 @@ return {
   resources = function(shape, device, p)
     local v = layout(shape, device, p)
     return { threads = v.THREADS, smem = v.SMEM, registers = registers(v),
-             l2 = v.RESIDENT and 0 or device.sms * p.ctas_per_sm * (v.V_BYTES * v.PLANES + v.T_BYTES) }
+             l2 = v.RESIDENT and 0 or device.sms * p.ctas_per_sm // p.ctas * (v.V_BYTES * v.PLANES + v.T_BYTES) }
   end,
   vars = function(shape, device, p) return layout(shape, device, p) end,
   program = function(shape, device, p, v)
-    local ctas = "min(batch, sms * " .. v.CTAS .. ")"
+    local ctas = "min(batch, sms * " .. v.CTAS .. (v.CLUSTER > 1 and " / " .. v.CLUSTER or "") .. ")"
     local each = v.RESIDENT and 0 or v.V_BYTES * v.PLANES
     return {
       products = v.SELECT and "1" or tostring(v.PRODUCTS),
       buffers = { { name = "V", bytes = ctas .. " * " .. each }, { name = "T", bytes = ctas .. " * " .. (v.RESIDENT and 0 or v.T_BYTES) } },
-      ops = { { op = "launch", kernel = "fused", grid = { ctas, 1, 1 }, block = v.THREADS, cluster = 1, smem = v.SMEM, cooperative = false,
+      ops = { { op = "launch", kernel = "fused", grid = { v.CLUSTER > 1 and v.CLUSTER .. " * " .. ctas or ctas, 1, 1 }, block = v.THREADS, cluster = v.CLUSTER, smem = v.SMEM, cooperative = false,
                 args = { { pointer = "A" }, { call = "lda" }, { call = "stride_a" }, { pointer = "H" }, { call = "ldh" },
                          { call = "stride_h" }, { pointer = "tau" }, { call = "stride_tau" }, { pointer = "info" }, { call = "batch" },
                          { workspace = "V" }, { workspace = "T" } } } },
@@ -184,6 +197,9 @@ return {
 % if WIDE then
 #include "device/wgmma.cuh"
 #include "device/stmatrix.cuh"
+% end
+% if CLUSTER > 1 then
+#include "device/cluster.cuh"
 % end
 
 using namespace qrs;
@@ -220,8 +236,8 @@ QRS_DEV int fused_next(const u32 *zero, int p, int end)
 }
 
 % if not RESIDENT then
-// Starts the copy of panel p's V and T from scratch into a stage.
-QRS_DEV void fused_fetch(saddr stage, const u8 *v, saddr t, const float *ts, int p)
+// Starts the copy of panel p's V${CLUSTER == 1 and " and T" or ""} from scratch into a stage.
+QRS_DEV void fused_fetch(saddr stage, const u8 *v, ${CLUSTER == 1 and "saddr t, const float *ts, " or ""}int p)
 {
     const u8 *from = v + fused_trapezoid(p);
     #pragma unroll 2
@@ -231,9 +247,21 @@ QRS_DEV void fused_fetch(saddr stage, const u8 *v, saddr t, const float *ts, int
         cp_async16(stage + ${PLANE} + i, from + ${V_BYTES} + i);
 % end
     }
+% if CLUSTER == 1 then
     for (int i = (int)threadIdx.x; i < 256; i += ${THREADS})
         cp_async16(t + 16 * i, ts + p * 1024 + 4 * i);
+% end
     cp_async_commit();
+}
+% end
+
+% if CLUSTER > 1 then
+// What this CTA wrote is there for the others that wait for bar.
+QRS_DEV void fused_announce(saddr bar)
+{
+    block_sync();
+    if (threadIdx.x < ${CLUSTER})
+        mbar_arrive_remote(cluster_map(bar, (int)threadIdx.x));
 }
 % end
 
@@ -250,14 +278,29 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
 % end
     const saddr sv = to_saddr(smem + ${O_V});
     const int tid = (int)threadIdx.x;
+    const i64 unit = blockIdx.x${CLUSTER > 1 and " / " .. CLUSTER or ""}; // the CTAs that share a matrix
 % if not RESIDENT then
-    v_scratch += (i64)blockIdx.x * ${V_BYTES * PLANES};
-    t_scratch += (i64)blockIdx.x * ${KP * 1024};
+    v_scratch += unit * ${V_BYTES * PLANES};
+    t_scratch += unit * ${KP * 1024};
+% end
+% if CLUSTER > 1 then
+    // ready, t_ready: an mbarrier a panel, complete once its V, its T are in scratch; skipped: it has no reflectors; found: bits of all
+    // CTAs, in that of rank 0, which take turns by matrix.
+    const int rank = cluster_rank();
+    const saddr ready = to_saddr(smem + ${O_READY}), t_ready = ready + ${KP * 8};
+    const float *skipped = (const float *)(smem + ${O_READY + KP * 16});
+    const float *found = (const float *)(smem + ${O_READY + KP * 20});
+    float *t_red = (float *)(smem + ${O_SUM});
+    u32 parity = 0;
+    if (tid < ${2 * KP})
+        mbar_init(ready + 8 * tid, 1);
+    fence_mbar_init();
+    cluster_sync();
 % end
 
-    i64 b = blockIdx.x;
-    int k = 0${TILES2 and ", turn = 0" or ""};
-    fused_request((float *)(smem + ${O_TILE}), a + b * stride_a, lda, 0);
+    i64 b = unit;
+    int k = ${CLUSTER > 1 and "rank" or "0"}${TILES2 and ", turn = 0" or ""};
+    fused_request((float *)(smem + ${O_TILE}), a + b * stride_a, lda, ${CLUSTER > 1 and "32 * k" or "0"});
     cp_async_commit();
     #pragma unroll 1
     while (b < batch) { // a column block a turn
@@ -265,7 +308,7 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
         float *tile = (float *)(smem + ${O_TILE}${TILES2 and " + turn * " .. TILE or ""}), *panel = tile + first * 36;
         float *red = tile, *ws = tile + ${O_WS // 4};
         u8 *wp = (u8 *)tile + ${O_WP};
-        if (k == 0 && tid == 0) {
+        if (k ${CLUSTER > 1 and "< " .. CLUSTER or "== 0"} && tid == 0) {
             bad[0] = bad[2] = 0;
             *zero = 0;
         }
@@ -299,17 +342,22 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
             }
 % else
             #pragma unroll 1
-            for (int p = fused_next(zero, 0, done); p < done; p = fused_next(zero, p + 1, done)) {
-                fused_fetch(sv, v_scratch, to_saddr(t), t_scratch, p);
+            for (int p = ${CLUSTER > 1 and "0; p < done; p++" or "fused_next(zero, 0, done); p < done; p = fused_next(zero, p + 1, done)"}) {
+% if CLUSTER > 1 then
+                mbar_wait_cluster(ready + 8 * p, parity);
+                if (skipped[p] != 0.0f)
+                    continue;
+% end
+                fused_fetch(sv, v_scratch, ${CLUSTER == 1 and "to_saddr(t), t_scratch, " or ""}p);
                 cp_async_wait<0>();
                 block_sync();
-                fused_apply(c, p, sv, red, ws, wp, t);
+                fused_apply(c, p, sv, red, ws, wp, ${CLUSTER == 1 and "t" or "t_scratch + p * 1024, t_ready + 8 * p, parity"});
                 block_sync();
             }
 % end
 % end
 % if GRAM then
-            if (first + 64 <= ${K}) { // the last square block and short panels go by rows
+            if (k < ${KP}) {
                 gram_product(c, 2 * k + 2, red);
                 block_sync();
                 gram_total(red, gs->gram);
@@ -323,9 +371,15 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
             if (tid < 32)
                 stau[tid] = 0.0f;
         }
+% if CLUSTER > 1 then
+        const bool last = k + ${CLUSTER} >= ${NP};
+        const i64 b_next = last ? b + gridDim.x / ${CLUSTER} : b;
+        const int k_next = last ? rank : k + ${CLUSTER};
+% else
         const bool last = k == ${NP - 1};
         const i64 b_next = last ? b + gridDim.x : b;
         const int k_next = last ? 0 : k + 1;
+% end
 % if TILES2 then
         turn ^= 1;
         if (b_next < batch)
@@ -336,8 +390,8 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
         u8 *v = smem + ${O_V}${RESIDENT and " + fused_trapezoid(k)" or ""};
         if (filled && k < ${KP}) {
 % if GRAM then
-            const bool gram = first + 64 <= ${K}, by_gram = gram && gram_panel(panel, first, gs, stau);
-            if (gram && !by_gram && tid == 0)
+            const bool by_gram = gram_panel(panel, first, gs, stau);
+            if (!by_gram && tid == 0)
                 bad[2] = 2;
             if (!by_gram)
 % end
@@ -346,10 +400,24 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
             if (k < ${USED})
                 fused_reflectors(panel, rows, v${RESIDENT and "" or ", v_scratch + fused_trapezoid(k)"});
         }
+% if CLUSTER > 1 then
+        if (k < ${USED}) {
+            if (tid < ${CLUSTER})
+                sts_remote(cluster_map(ready + ${KP * 16} + 4 * k, tid), filled ? 0.0f : 1.0f);
+            fused_announce(ready + 8 * k);
+            if (filled) {
+                fused_build_t(k, to_saddr(v), t_red, t_red + ${W * 1024}, stau, t);
+                for (int i = tid; i < 1024; i += ${THREADS})
+                    t_scratch[k * 1024 + i] = t[i];
+            }
+            fused_announce(t_ready + 8 * k);
+        }
+% end
         fused_out(tile, h + b * stride_h, ldh, first, k < ${KP} ? first : ${MT}, exponent);
         if (tid < 32 && first + tid < ${K})
             tau[b * stride_tau + first + tid] = stau[tid];
         block_sync();
+% if CLUSTER == 1 then
         if (filled && k < ${USED}) {
             fused_build_t(k, to_saddr(v), red, ws, stau, t${RESIDENT and " + k * 1024" or ""});
 % if not RESIDENT then
@@ -357,13 +425,29 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
                 t_scratch[k * 1024 + i] = t[i];
 % end
         }
+% end
 % if not TILES2 then
         if (b_next < batch)
             fused_request(tile, a + b_next * stride_a, lda, 32 * k_next);
         cp_async_commit();
 % end
+% if CLUSTER > 1 then
+        if (last) { // nobody writes over V while it is applied elsewhere
+            if (tid == 0)
+                sts_remote(cluster_map(ready + ${KP * 20} + 4 * (parity * ${CLUSTER} + rank), 0), (float)(bad[0] | bad[2]));
+            cluster_sync();
+            if (info && rank == 0 && tid == 0) {
+                int all = 0;
+                for (int i = 0; i < ${CLUSTER}; i++)
+                    all |= (int)found[parity * ${CLUSTER} + i];
+                info[b] = all;
+            }
+            parity ^= 1;
+        }
+% else
         if (last && info && tid == 0)
             info[b] = bad[0] | bad[2];
+% end
         b = b_next;
         k = k_next;
     }
