@@ -249,60 +249,43 @@ QRS_DEV bool wide_agrees(u8 *v, int tiles, float *tau)
     return warp_all(was == 0.0f || fabsf(fmaf(0.5f * was, square, -1.0f)) <= ${LIMIT});
 }
 
-// T = (I + D striu(V'V))^-1 D as in fused_t.cuh, for 64 columns. gram: V'V, its upper right quarter overwritten; t: rows 68 apart; y: 32 x 33. Synchronises.
-QRS_DEV void wide_build_t(float *gram, const float *tau, float *t, float *y)
+// T = (I + D striu(V'V))^-1 D as in fused_t.cuh, for 64 columns: blocks of 16 by substitution, then twice T12 = -T11 (G12 T22), G12 T22 in
+// G12's place. gram: V'V, symmetric; t: rows 68 apart. Synchronises.
+QRS_DEV void wide_build_t(float *gram, const float *tau, float *t)
 {
     const int tid = threadIdx.x;
     #pragma unroll 1
-    for (int e = tid; e < ${64 * 68}; e += 256)
-        t[e] = 0.0f;
+    for (int e = tid; e < ${64 * 17}; e += 256)
+        ((f32x4 *)t)[e] = {0.0f, 0.0f, 0.0f, 0.0f};
     block_sync();
-    if (tid < 64) {
-        const int o = tid & ~7, r = tid & 7;
+    if (tid < 64) { // thread = row of T; its block's columns one after another
+        const int o = tid & ~15, r = tid & 15;
         const float *g = gram + o * 69;
-        float x[8];
+        float x[16];
         #pragma unroll
-        for (int j = 0; j < 8; j++) {
-            float sum = 0.0f;
+        for (int j = 0; j < 16; j++) {
+            float sum[2] = {0.0f, 0.0f};
             #pragma unroll
             for (int i = 0; i < j; i++)
-                sum = fmaf(x[i], g[i * 68 + j], sum);
+                sum[i & 1] = fmaf(x[i], g[j * 68 + i], sum[i & 1]);
             const float f = tau[o + j];
-            x[j] = r == j ? f : r < j ? -f * sum : 0.0f;
+            x[j] = r == j ? f : r < j ? -f * (sum[0] + sum[1]) : 0.0f;
             t[tid * 68 + o + j] = x[j];
         }
     }
     block_sync();
+    // Both blocks of 32 at once, by the warps that form a product's upper right quarter; what else these products of 32 touch is zero in T.
+    const int w = warp(), o = (w >> 2) * 32 * 69;
     #pragma unroll 1
-    for (int lg = 3; lg < 5; lg++) {
-        const int size = 1 << lg;
-        #pragma unroll 1
-        for (int half = 0; half < 2; half++) { // G12 T22, then T11 of it
-            #pragma unroll 1
-            for (int e = tid; e < 32 * size; e += 256) {
-                const int o = e >> 2 * lg << (lg + 1), r = e >> lg & (size - 1), j = e & (size - 1);
-                const float *a = (half ? t + (o + r) * 68 + o : gram + (o + r) * 68 + o + size);
-                const float *b = half ? y + (o >> 1) * 33 + j : t + (o + size) * 69 + j;
-                const int next = half ? 33 : 68;
-                float sum = 0.0f;
-                #pragma unroll 1
-                for (int i = 0; i < size; i += 8)
-                    #pragma unroll
-                    for (int u = 0; u < 8; u++) {
-                        sum = fmaf(a[i + u], *b, sum);
-                        b += next;
-                    }
-                if (half)
-                    t[(o + r) * 68 + o + size + j] = -sum;
-                else
-                    y[((o >> 1) + r) * 33 + j] = sum;
-            }
-            block_sync();
-        }
+    for (int op = 0; op < 4; op++) {
+        const bool all = op >= 2, mine = all ? w < 4 : (w & 3) == 1;
+        float *to, *a, *b;
+        if (op & 1)
+            to = all ? t + 32 : t + o, a = all ? t : t + o, b = all ? gram + 32 : gram + o;
+        else
+            to = a = all ? gram + 32 : gram + o, b = all ? t + 32 * 69 : t + o;
+        gram_product(mine ? to : nullptr, nullptr, a, false, b, op & 1 ? -1.0f : 1.0f);
     }
-    #pragma unroll 1
-    for (int half = 0; half < 2; half++)
-        gram_product(half ? t + 32 : gram + 32, nullptr, half ? t : gram + 32, false, half ? gram + 32 : t + 32 * 69, half ? -1.0f : 1.0f);
 }
 
 // fp16 T as tiles, swizzled like V's, the low one 8 KB after the high one.
@@ -358,7 +341,7 @@ QRS_DEV bool wide_panel(const wide_stage &stage, int k, float *out, i64 ldh, con
         }
     }
     wide_keep_v(stage, k, low);
-    wide_build_t(s->gram, tau, s->half, s->product);
+    wide_build_t(s->gram, tau, s->half);
     wide_put_t(s->half, t);
     fence_async_shared();
     block_sync();

@@ -13,10 +13,7 @@ struct wide_shared {
     int shift[64];         // what is packed times 2^-shift has its columns' largest magnitudes in [32, 64)
     float back[64], whole[64];
     int verdict;
-    union {
-        gram_buffers recursion;
-        float product[32 * 33];
-    };
+    gram_buffers recursion;
 };
 
 // All 256 threads call. s->rv: top block, becomes R on and above the diagonal and V below. s->gram: G of the rows below, becomes M. s->half is
@@ -30,28 +27,30 @@ QRS_DEV bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
     if (tid < 64)
         s->whole[tid] = gram_square(rv, gram, 64, tid);
     // One loop: the products' code, and the recursion's, is there once. Rows 32..63 are below the first half's top block.
+    const bool second = shfl((int)warp() >> 2, 0);
     #pragma unroll 1
-    for (int op = 0; op < 10; op++) {
-        if (op == 2 || op == 8) {
-            const int h = op == 8;
-            if (warp() < 4)
-                good = gram_recursion(h ? corner : rv, h ? g22 : half, s->whole + 32 * h, &s->recursion, h ? g22 : half, h ? corner : rv,
-                                      tau + 32 * h, steps - 32 * h, h && bare, h == 0) && good;
+    for (int op = 0; op < 7; op++) {
+        if (op == 1 || op == 5) {
+            const int h = op == 5;
+            if (!h || !second)
+                good = gram_recursion(h ? corner : rv, h ? g22 : half, s->whole + 32 * h, s->recursion, h ? g22 : half, h ? corner : rv,
+                                      tau + 32 * h, steps - 32 * h, h && bare, h ? 128 : 256) && good;
             block_sync();
             continue;
         }
-        float *to, *from, *a, *b;
-        switch (op) {
+        float *to, *from, *a, *b; // of warps 0-3, of warps 4-7
+        switch (2 * op + second) {
         case 0: to = half, from = gram, a = lower, b = lower; break;
         case 1: to = z, from = g12, a = lower, b = corner; break;
-        case 3: to = from = corner, a = lower, b = z; break;
-        case 4: to = from = g12, a = gram, b = z; break;
-        case 5: to = lower, from = nullptr, a = lower, b = half; break;
-        case 6: to = from = g22, a = g21, b = z; break;
-        case 7: to = from = g22, a = z, b = g12; break;
-        default: to = g12, from = nullptr, a = z, b = g22; break;
+        case 4: to = from = corner, a = lower, b = z; break;
+        case 5: to = from = g12, a = gram, b = z; break;
+        case 6: to = lower, from = nullptr, a = lower, b = half; break;
+        case 7: to = from = g22, a = g21, b = z; break;
+        case 9: to = from = g22, a = z, b = g12; break;
+        case 12: to = g12, from = nullptr, a = z, b = g22; break;
+        default: to = from = a = b = nullptr;
         }
-        gram_product(to, from, a, op < 2 || op == 7, b, 1.0f);
+        gram_product(to, from, a, op == 0 || op == 4, b, 1.0f);
     }
     #pragma unroll 1
     for (int e = tid; e < 1024; e += 256) {

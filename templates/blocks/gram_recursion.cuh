@@ -9,119 +9,112 @@
 //
 // Parameters: B = 32; NC = 1, or 2: 32 passive columns follow the 32 of the panel and are only transformed; LD row stride of P1, G and
 // [R \\ V1]; LDM of M. G has B rows and 32 NC columns. Of a passive column c, R[:,c] and M[:,c] come out: the column is now C + P2 M[:,c].
-// Layout: warp w of 4, lane + 32 t = column; x[k] and gram[k] are row 4 k + w. Row j of x turns into row j of M once it has been
-// the pivot row, so one array holds both. Everything off the chain dots -> barrier -> scalars -> update runs in its shadow: the
+// Layout: lane = column, warps 4.. hold the passive ones; x[k] and gram[k] are row 4 k + (warp & 3). Row j of x turns into row j of M once it
+// has been the pivot row, so one array holds both. Everything off the chain dots -> barrier -> scalars -> update runs in its shadow: the
 // update of G by step j happens during step j + 1, of which only row j + 1 is needed at once (`row`), and every lane also carries
-// the next pivot column at its own rows (xb), found from its old values and its own g. One barrier of 128 threads a column.
-// Registers turn by one place after every four columns, so that the pivot row is always number 0: the loop over columns is rolled, and
-// its code short (straight-line code is fetched again for every panel when a kernel outgrows the instruction cache). Rows of M are then
-// the last ones, x[k] for k >= live.
+// the next pivot column at its own rows (xb), found from its old values and its own g. One barrier a column.
+// Columns go by fours, one body for each: what is left of x and gram has fixed registers, and shrinks. Inside, the four are a rolled loop
+// (straight-line code is fetched again for every panel when a kernel outgrows the instruction cache).
 // Measured on an H200, NC = 1, with 4 warps and straight-line code: 258 cycles a column (1, 2, 8 warps: 763, 303, 400); 64 columns at once: 454.
 % local RW = B // 4
-// Shared; read and written four floats at a time. Every first index is the column's parity.
-struct alignas(16) gram_buffers {
-    float part[2][${32 * NC + 4}][4]; // dots by column and warp
-    f32x2 pivot[2][${32 * NC + 4}]; // row j of P1 and of G
-    float next[2][${B}];    // old column j + 1 of x, in the order of the rows' owners: x[k] of warp w at ${RW} w + k
-    float row[2][${B}];     // row j of G in that order
-    float g[2][${B}];       // g of step j in that order
+% local PIVOT, NEXT = (32 * NC + 4) * 16, (32 * NC + 4) * 24
+% local ROW, G, SIZE = NEXT + 4 * B, NEXT + 8 * B, NEXT + 12 * B
+// Shared; read and written four floats at a time. One for each parity of the column.
+struct alignas(16) gram_buffer {
+    float part[${32 * NC + 4}][4]; // dots by column and warp
+    f32x2 pivot[${32 * NC + 4}];   // row j of P1 and of G
+    float next[${B}];              // old column j + 1 of x, in the order of the rows' owners: x[k] of warp w at ${RW} w + k
+    float row[${B}];               // row j of G in that order
+    float g[${B}];                 // g of step j in that order
 };
+typedef gram_buffer gram_buffers[2];
+static_assert(sizeof(gram_buffer) == ${SIZE}, "offsets below");
 
-// Threads 0..127 call. Results in shared memory: m, upper triangular with zeros below, columns scaled by rho (may be gram_in's place); rv, R on and
+// Threads 0..127 call${NC == 2 and ", with passive columns 0..255" or ""}. Results in shared memory: m, upper triangular with zeros below, columns scaled by rho (may be gram_in's place); rv, R on and
 // above the diagonal and V1 below (may be p1's place); tau. whole: the columns' squares at the panel's start. bare: nothing lies below the
-// top block, so that nothing can cancel. steps: columns past these have no reflector. passive: the passive columns are there.
-// True, in each of the four warps, when the recursion went well as far as it can tell; the true norms of V have the last word.
-QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *whole, gram_buffers *s, float *m, float *rv, float *tau,
-                            int steps, bool bare, bool passive)
+// top block, so that nothing can cancel. steps: columns past these have no reflector.
+// True, in each of the first four warps, when the recursion went well as far as it can tell; the true norms of V have the last word.
+QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *whole, gram_buffer *s, float *m, float *rv, float *tau,
+                            int steps, bool bare, int threads)
 {
-    const int l = lane(), w = warp();
-    float x[${RW}][${NC}], gram[${RW}][${NC}], xb[${RW}], old_row[${RW}], old_h[${NC}], old_g[${NC}], row[${NC}];
-    float start = gram_in[l * ${LD + 1}], rho_of = 0.0f, squares_of = 0.0f, beta_of = 0.0f;
-    #pragma unroll
-    for (int t = 0; t < ${NC}; t++) {
-        #pragma unroll
-        for (int k = 0; k < ${RW}; k++) {
-            x[k][t] = t == 0 || passive ? p1[(4 * k + w) * ${LD} + l + 32 * t] : 0.0f;
-            gram[k][t] = t == 0 || passive ? gram_in[(4 * k + w) * ${LD} + l + 32 * t] : 0.0f;
-        }
-        row[t] = gram[0][t];
-        old_h[t] = old_g[t] = 0.0f;
-    }
+    const int l = lane(), w = warp() & 3, c = (int)threadIdx.x >> 7 << 5 | l;
+    const bool active = ${NC == 1 and "true" or "c < 32"};
+    // Addresses by hand: 32 bits, and the loop adds to them no more than the parity of the column.
+    const saddr base = to_saddr(s), my_part = base + c * 16, my_share = my_part + w * 4, my_pivot = base + ${PIVOT} + c * 8;
+    const saddr rows = base + w * ${4 * RW}, owner = base + (l & 3) * ${4 * RW} + (l >> 2) * 4;
+    const saddr tau_at = to_saddr(tau), rv_at = to_saddr(rv) + c * 4;
+    float x[${RW}], gram[${RW}], xb[${RW}], old_row[${RW}], old_h = 0.0f, old_g = 0.0f;
+    float rho_of = 0.0f, squares_of = 0.0f, beta_of = 0.0f;
     #pragma unroll
     for (int k = 0; k < ${RW}; k++) {
-        xb[k] = shfl(x[k][0], 0);
+        x[k] = p1[(4 * k + w) * ${LD} + c];
+        gram[k] = gram_in[(4 * k + w) * ${LD} + c];
+        xb[k] = p1[(4 * k + w) * ${LD}];
         old_row[k] = 0.0f;
     }
-    if (w == 0)
-        s->g[1][l] = 0.0f;
-    if (w == 0 && l < 2) { // "next" of the last column
-        *(f32x4 *)s->part[l][${32 * NC}] = {0.0f, 0.0f, 0.0f, 0.0f};
-        s->pivot[l][${32 * NC}] = {0.0f, 0.0f};
+    float row = gram[0];
+    const float start = active ? gram_in[l * ${LD + 1}] : 0.0f;
+    if (threadIdx.x < 32)
+        s[1].g[l] = 0.0f;
+    if (threadIdx.x < 2) { // "next" of the last column
+        *(f32x4 *)s[l].part[${32 * NC}] = {0.0f, 0.0f, 0.0f, 0.0f};
+        s[l].pivot[${32 * NC}] = {0.0f, 0.0f};
     }
 
-    #pragma unroll 1
+    #pragma unroll
     for (int jj = 0; jj < ${RW}; jj++) {
-        const int live = ${RW} - jj;
+        const int ahead = jj + 1 < ${RW} ? jj + 1 : jj;
         #pragma unroll 1
         for (int jw = 0; jw < 4; jw++) {
-            const int j = jj * 4 + jw, b = j & 1;
+            const int j = jj * 4 + jw;
+            const saddr side = (jw & 1) * ${SIZE}, pivot = my_pivot + side, rows_now = rows + side, owner_now = owner + side;
+            const saddr dots = base + side + j * 16, pivots = base + side + ${PIVOT} + j * 8;
             const bool own = w == jw;
-            #pragma unroll
-            for (int t = 0; t < ${NC}; t++) {
-                if (t > 0 && !passive)
-                    break;
-                float sum[4] = {own ? row[t] : 0.0f, 0.0f, 0.0f, 0.0f};
+            {
+                float sum[2] = {own ? row : 0.0f, (w > jw ? xb[jj] : 0.0f) * x[jj]};
                 #pragma unroll
-                for (int k = 0; k < ${RW}; k++)
-                    sum[k & 3] = fmaf((k == 0 ? w > jw : k < live) ? xb[k] : 0.0f, x[k][t], sum[k & 3]);
-                s->part[b][l + 32 * t][w] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-                if (own) {
-                    s->pivot[b][l + 32 * t] = {x[0][t], row[t]};
-                    if (t == 0)
-                        s->row[b][(l & 3) * ${RW} + (((l >> 2) - jj) & ${RW - 1})] = row[t];
+                for (int k = jj + 1; k < ${RW}; k++)
+                    sum[(k - jj) & 1] = fmaf(xb[k], x[k], sum[(k - jj) & 1]);
+                sts(my_share + side, sum[0] + sum[1]);
+                if (own)
+                    sts(pivot, f32x2{x[jj], row});
+                if (own && active)
+                    sts(owner_now + ${ROW}, row);
+                if (c == j + 1) {
+                    #pragma unroll
+                    for (int k = 0; k < ${RW}; k += 4)
+                        sts(rows_now + ${NEXT} + 4 * k, f32x4{x[k], x[k + 1], x[k + 2], x[k + 3]});
                 }
             }
-            if (l == j + 1) {
-                #pragma unroll
-                for (int k = 0; k < ${RW}; k += 4)
-                    *(f32x4 *)&s->next[b][w * ${RW} + k] = {x[k][0], x[k + 1][0], x[k + 2][0], x[k + 3][0]};
+            bar_sync(1, threads);
+            const f32x4 dj = lds<f32x4>(dots);
+            const f32x2 pj = lds<f32x2>(pivots);
+            const f32x4 dn = lds<f32x4>(dots + 16);
+            const f32x2 pn = lds<f32x2>(pivots + 8);
+            const f32x4 dc = lds<f32x4>(my_part + side);
+            const f32x2 pc = lds<f32x2>(pivot);
+            float next[${RW}], last_g[${RW}], this_row[${RW}];
+            #pragma unroll
+            for (int k = 0; k < ${RW}; k += 4) {
+                f32x4 v = lds<f32x4>(rows_now + ${NEXT} + 4 * k);
+                next[k] = v.x, next[k + 1] = v.y, next[k + 2] = v.z, next[k + 3] = v.w;
+                if (k + 3 >= jj) {
+                    v = lds<f32x4>(rows + ${SIZE} - side + ${G} + 4 * k);
+                    last_g[k] = v.x, last_g[k + 1] = v.y, last_g[k + 2] = v.z, last_g[k + 3] = v.w;
+                    v = lds<f32x4>(rows_now + ${ROW} + 4 * k);
+                    this_row[k] = v.x, this_row[k + 1] = v.y, this_row[k + 2] = v.z, this_row[k + 3] = v.w;
+                }
             }
-            bar_sync(1, 128);
-            // What the chain needs, at once: the compiler would load it as late as it can.
-            const f32x4 dj = lds<f32x4>(to_saddr(s->part[b][j]));
-            const f32x2 pj = lds<f32x2>(to_saddr(&s->pivot[b][j]));
-            const f32x4 dn = lds<f32x4>(to_saddr(s->part[b][j + 1]));
-            const f32x2 pn = lds<f32x2>(to_saddr(&s->pivot[b][j + 1]));
-            const float dots_n = (dn.x + dn.y) + (dn.z + dn.w);
             const float squares = (dj.x + dj.y) + (dj.z + dj.w);
             const float norm2 = fmaxf(fmaf(pj.x, pj.x, squares), 0x1p-120f);
             const float q = rsqrt_normal(norm2), norm = norm2 * q;
             const float rho0 = rcp_normal(fabsf(pj.x) + norm);
-            float dl[${NC}];
-            f32x2 pl[${NC}];
+            const float dots_n = (dn.x + dn.y) + (dn.z + dn.w), dots_c = (dc.x + dc.y) + (dc.z + dc.w);
             #pragma unroll
-            for (int t = 0; t < ${NC}; t++) {
-                if (t > 0 && !passive)
-                    break;
-                const f32x4 d = *(const f32x4 *)s->part[b][l + 32 * t];
-                dl[t] = (d.x + d.y) + (d.z + d.w);
-                pl[t] = s->pivot[b][l + 32 * t];
+            for (int k = jj; k < ${RW}; k++) {
+                gram[k] = fmaf(-old_row[k], old_g, fmaf(-last_g[k], old_h, gram[k]));
+                old_row[k] = this_row[k];
             }
-            float next[${RW}], last_g[${RW}], this_row[${RW}];
-            #pragma unroll
-            for (int k = 0; k < ${RW}; k += 4) {
-                f32x4 v = *(const f32x4 *)&s->next[b][w * ${RW} + k];
-                next[k] = v.x, next[k + 1] = v.y, next[k + 2] = v.z, next[k + 3] = v.w;
-                v = *(const f32x4 *)&s->g[b ^ 1][w * ${RW} + k];
-                last_g[k] = v.x, last_g[k + 1] = v.y, last_g[k + 2] = v.z, last_g[k + 3] = v.w;
-                v = *(const f32x4 *)&s->row[b][w * ${RW} + k];
-                this_row[k] = v.x, this_row[k + 1] = v.y, this_row[k + 2] = v.z, this_row[k + 3] = v.w;
-            }
-            #pragma unroll
-            for (int t = 0; t < ${NC}; t++)
-                #pragma unroll
-                for (int k = 0; k < ${RW}; k++)
-                    gram[k][t] = fmaf(-old_row[k], old_g[t], fmaf(-last_g[k], old_h[t], gram[k][t]));
 
             const bool some = squares > 0.0f;
             // step (p + rho d) = |step| (+-p + |rho| d): signs and the zero are settled while rho is on its way.
@@ -129,73 +122,39 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
             const u32 flip = as_u32(pj.x) & 0x80000000u;
             const float gap = copysignf(fabsf(pj.x) + norm, pj.x);
             const float gn = size * fmaf(rho0, dots_n, as_f32(as_u32(pn.x) ^ flip));
-            if (own) { // the pivot row leaves P1 and becomes a row of M
-                xb[0] = 1.0f;
-                next[0] = 0.0f;
-            }
+            const float gc = size * fmaf(rho0, dots_c, as_f32(as_u32(pc.x) ^ flip)), g = c > j ? gc : 0.0f;
+            // The pivot row leaves P1 and becomes a row of M.
+            xb[jj] = own ? 1.0f : xb[jj];
+            next[jj] = own ? 0.0f : next[jj];
+            x[jj] = own && c >= j ? (c == j ? 1.0f : 0.0f) : x[jj];
             #pragma unroll
-            for (int t = 0; t < ${NC}; t++) {
-                if (t > 0 && !passive)
-                    break;
-                const int c = l + 32 * t;
-                const float gl = size * fmaf(rho0, dl[t], as_f32(as_u32(pl[t].x) ^ flip)), g = c > j ? gl : 0.0f;
-                if (c == j) {
-                    rho_of = some ? copysignf(rho0, pj.x) : 0.0f;
-                    squares_of = squares;
-                    beta_of = some ? copysignf(norm, -pj.x) : pj.x;
-                }
-                if (own) {
-                    x[0][t] = c < j ? x[0][t] : c == j ? 1.0f : 0.0f;
-                    if (t == 0)
-                        s->g[b][(l & 3) * ${RW} + (((l >> 2) - (jw == 3 ? jj + 1 : jj)) & ${RW - 1})] = g; // read when registers have turned
-                    if (c > j && (t == 0 || passive))
-                        rv[j * ${LD} + c] = fmaf(-gl, gap, pl[t].x);
-                }
-                #pragma unroll
-                for (int k = 0; k < ${RW}; k++)
-                    x[k][t] = fmaf(-g, xb[k], x[k][t]);
-                old_h[t] = fmaf(-g, pj.y, pl[t].y);
-                old_g[t] = g;
-                row[t] = fmaf(-pn.y, g, fmaf(-gn, old_h[t], jw == 3 ? gram[1][t] : gram[0][t]));
-            }
-            #pragma unroll
-            for (int k = 0; k < ${RW}; k++) {
+            for (int k = ${RW - 1}; k >= 0; k--) {
+                x[k] = fmaf(-g, xb[k], x[k]);
                 xb[k] = fmaf(-gn, xb[k], next[k]);
-                old_row[k] = this_row[k];
             }
+            old_h = fmaf(-g, pj.y, pc.y);
+            old_g = g;
+            row = fmaf(-pn.y, g, fmaf(-gn, old_h, jw == 3 ? gram[ahead] : gram[jj]));
+            if (c == j) {
+                rho_of = some ? copysignf(rho0, pj.x) : 0.0f;
+                squares_of = squares;
+                beta_of = some ? copysignf(norm, -pj.x) : pj.x;
+            }
+            if (own && active)
+                sts(owner_now + ${G}, g);
+            if (own && c > j)
+                sts(rv_at + j * ${4 * LD}, fmaf(-gc, gap, pc.x));
+            const float t = some ? fmaf(fabsf(pj.x), q, 1.0f) : 0.0f;
             if (threadIdx.x == 0)
-                tau[j] = some ? fmaf(fabsf(pj.x), q, 1.0f) : 0.0f;
-        }
-        const float xb0 = xb[0], old0 = old_row[0];
-        #pragma unroll
-        for (int k = 0; k + 1 < ${RW}; k++) {
-            xb[k] = xb[k + 1];
-            old_row[k] = old_row[k + 1];
-        }
-        xb[${RW - 1}] = xb0;
-        old_row[${RW - 1}] = old0;
-        #pragma unroll
-        for (int t = 0; t < ${NC}; t++) {
-            const float x0 = x[0][t], gram0 = gram[0][t];
-            #pragma unroll
-            for (int k = 0; k + 1 < ${RW}; k++) {
-                x[k][t] = x[k + 1][t];
-                gram[k][t] = gram[k + 1][t];
-            }
-            x[${RW - 1}][t] = x0;
-            gram[${RW - 1}][t] = gram0;
+                sts(tau_at + j * 4, t);
         }
     }
     #pragma unroll
     for (int k = 0; k < ${RW}; k++) {
         const int i = 4 * k + w;
-        m[i * ${LDM} + l] = i <= l ? x[k][0] * rho_of : 0.0f;
-        if (i >= l)
-            rv[i * ${LD} + l] = i == l ? beta_of : x[k][0] * rho_of;
-% if NC == 2 then
-        if (passive)
-            m[i * ${LDM} + l + 32] = x[k][1];
-% end
+        m[i * ${LDM} + c] = !active ? x[k] : i <= c ? x[k] * rho_of : 0.0f;
+        if (i >= c)
+            rv[i * ${LD} + c] = i == c ? beta_of : x[k] * rho_of;
     }
     // What cancelled cannot be trusted: a norm far below the column's own, a tail that is negative, tiny, or zero only by
     // cancellation. NaN fails.

@@ -1,42 +1,59 @@
 // Small fp32-level products on tensor cores.
 //
-// Three TF32 products (hi hi + hi lo + lo hi) keep about fp32's accuracy with fp32's range.
+// Three TF32 products (hi hi + hi lo + lo hi) keep about fp32's accuracy with fp32's range. The high half is rounded, by hand, as the
+// conversion takes five instructions; of the low half the unit drops what is below 2^-22 of x. A NaN that does not survive
+// in hi does in lo.
 QRS_DEV void gram_split(float x, u32 &hi, u32 &lo)
 {
-    hi = tf32_bits(x);
-    lo = tf32_bits(x - as_f32(hi));
+    hi = (as_u32(x) + 0x1000u) & 0xffffe000u;
+    lo = as_u32(x - as_f32(hi));
 }
 
 % if NC == 2 then
 // to = from + A B (from null: 0) times `sign`, 32 x 32 x 32, rows 68 apart, all in shared memory, where `to` may be any of the others. A(i, k) is
-// a[68 i + k], or with `turned` a[68 k + i]. All 256 threads: warp w forms the 16 x 8 tile m16n8k8 holds. Synchronises between and after.
+// a[68 i + k], or with `turned` a[68 k + i]. All 256 threads, two products at once: warps 0-3 one, warps 4-7 another; a warp forms a quarter,
+// or nothing where its `to` is null. Synchronises between and after.
 QRS_DEV void gram_product(float *to, const float *from, const float *a, bool turned, const float *b, float sign)
 {
-    const int w = warp(), g = lane() >> 2, q = lane() & 3, row = (w >> 2) * 16 + g, col = (w & 3) * 8;
+    const int w = warp(), g = lane() >> 2, q = lane() & 3, row = (w & 2) * 8 + g, col = (w & 1) * 16;
     const int ai = turned ? 1 : 68, ak = turned ? 68 : 1, place = row * 68 + col + 2 * q;
-    float d[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    if (from) {
-        d[0] = from[place], d[1] = from[place + 1], d[2] = from[place + 8 * 68], d[3] = from[place + 8 * 68 + 1];
-    }
-    a += row * ai + q * ak;
-    b += q * 68 + col + g;
-    #pragma unroll
-    for (int k = 0; k < 4; k++) {
-        u32 h[4], lo[4], bh[2], bl[2];
-        gram_split(a[0], h[0], lo[0]);
-        gram_split(a[8 * ai], h[1], lo[1]);
-        gram_split(a[4 * ak], h[2], lo[2]);
-        gram_split(a[4 * ak + 8 * ai], h[3], lo[3]);
-        gram_split(b[0], bh[0], bl[0]);
-        gram_split(b[4 * 68], bh[1], bl[1]);
-        mma_tf32(d, h, bl[0], bl[1]);
-        mma_tf32(d, lo, bh[0], bh[1]);
-        mma_tf32(d, h, bh[0], bh[1]);
-        a += 8 * ak;
-        b += 8 * 68;
+    float d[2][4], e[2][4]; // the leading product, and the two small ones: shorter chains
+    if (to) {
+        #pragma unroll
+        for (int n = 0; n < 2; n++)
+            #pragma unroll
+            for (int x = 0; x < 4; x++) {
+                d[n][x] = from ? from[place + 8 * n + (x & 1) + (x >> 1) * 8 * 68] : 0.0f;
+                e[n][x] = 0.0f;
+            }
+        a += row * ai + q * ak;
+        b += q * 68 + col + g;
+        #pragma unroll
+        for (int k = 0; k < 4; k++) {
+            u32 h[4], lo[4];
+            #pragma unroll
+            for (int x = 0; x < 4; x++)
+                gram_split(a[(x & 1) * 8 * ai + (8 * k + (x >> 1) * 4) * ak], h[x], lo[x]);
+            #pragma unroll
+            for (int n = 0; n < 2; n++) {
+                u32 bh[2], bl[2];
+                #pragma unroll
+                for (int x = 0; x < 2; x++)
+                    gram_split(b[(8 * k + 4 * x) * 68 + 8 * n], bh[x], bl[x]);
+                mma_tf32(e[n], h, bl[0], bl[1]);
+                mma_tf32(e[n], lo, bh[0], bh[1]);
+                mma_tf32(d[n], h, bh[0], bh[1]);
+            }
+        }
     }
     block_sync();
-    to[place] = sign * d[0], to[place + 1] = sign * d[1], to[place + 8 * 68] = sign * d[2], to[place + 8 * 68 + 1] = sign * d[3];
+    if (to) {
+        #pragma unroll
+        for (int n = 0; n < 2; n++)
+            #pragma unroll
+            for (int x = 0; x < 4; x++)
+                to[place + 8 * n + (x & 1) + (x >> 1) * 8 * 68] = sign * (d[n][x] + e[n][x]);
+    }
     block_sync();
 }
 % end
