@@ -43,7 +43,7 @@ template <int NT> QRS_DEV void fused_products(float (&acc)[2][NT][4], const u32 
 }
 
 // p: the finished panel, applied to rows 32 p on. v: its V; lo plane ${PLANE} bytes further. red: W x 4 KB; ws: 32 x 36 floats; wp: 2 KB a plane;
-// t: T row-major 32 x 32${CLUSTER > 1 and ", in global memory once t_ready completes its phase of the given parity" or ""}. Synchronises twice; on return other warps may still read v and wp.
+// t: T row-major 32 x 32${CLUSTER > 1 and ", there once t_ready completes its phase of the given parity" or ""}${RESIDENT and "" or CLUSTER > 1 and ", in global memory" or ""}. Synchronises twice; on return other warps may still read v and wp.
 QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const float *t${CLUSTER > 1 and ", saddr t_ready, u32 parity" or ""})
 {
     const int w = warp(), l = lane();
@@ -96,8 +96,10 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         fused_partial(red, acc, ${4 // HALVES} * half);
     }
 % if CLUSTER > 1 then
-    float tc[32]; // column `lane` of T, on its way while the sum is formed
     mbar_wait_cluster(t_ready, parity);
+% end
+% if CLUSTER > 1 and not RESIDENT then
+    float tc[32]; // column `lane` of T, on its way while the sum is formed
     #pragma unroll
     for (int i = 0; i < 32; i++)
         tc[i] = load_cg(t + i * 32 + l);
@@ -118,7 +120,7 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         float tv[4];
         #pragma unroll
         for (int e = 0; e < 4; e++)
-            tv[e] = ${CLUSTER > 1 and "tc[b + e]" or "t[(b + e) * 32 + l]"};
+            tv[e] = ${CLUSTER > 1 and not RESIDENT and "tc[b + e]" or "t[(b + e) * 32 + l]"};
         #pragma unroll
         for (int i = 0; i < ${32 // W}; i++) {
             f32x4 x = *(const f32x4 *)(mine + i * 36 + b);

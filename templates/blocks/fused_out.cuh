@@ -40,7 +40,8 @@ QRS_DEV void fused_split(float x, float y, u32 &hi, u32 &lo)
 
 QRS_DEV int fused_chunk(int row, int chunk) { return row * 64 + ((chunk ^ ((row >> 1) & 3)) << 4); }
 
-// V from the tile's rows of the panel into planes of fp16, scaled by 2^LIFT, layout as in fused_apply.cuh; and to `copy` in global memory.
+// V from the tile's rows of the panel into planes of fp16, scaled by 2^LIFT, layout as in fused_apply.cuh; and to `copy` in global memory, or, where
+// CTAs share a matrix and V stays in shared memory, to the same place in all of them.
 QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v${RESIDENT and "" or ", u8 *copy"})
 {
     #pragma unroll 1
@@ -61,6 +62,16 @@ QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v${RESIDENT and 
         *(u32x4 *)(v + at) = hi;
 % if PRODUCTS == 3 then
         *(u32x4 *)(v + ${PLANE} + at) = lo;
+% end
+% if RESIDENT and CLUSTER > 1 then
+        #pragma unroll
+        for (int other = 1; other < ${CLUSTER}; other++) {
+            const u32 to = cluster_map(to_saddr(v), cluster_rank() ^ other) + at;
+            sts_remote(to, hi);
+% if PRODUCTS == 3 then
+            sts_remote(to + ${PLANE}, lo);
+% end
+        }
 % end
 % if not RESIDENT then
         *(u32x4 *)(copy + at) = hi;

@@ -57,21 +57,30 @@ QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *t
 
     if (w == 0) { // lane = row of T; columns of its half one after another, each added to those after it
         const int o = l & 16, r = l & 15;
-        float x[16], sum[16];
+        const saddr from = to_saddr(ws + o * 37);
+        float x[16], sum[16], f[16];
+        f32x4 g[3][4]; // rows of V'V on their way, two ahead of the chain
         #pragma unroll
-        for (int j = 0; j < 16; j++)
+        for (int j = 0; j < 16; j++) {
             sum[j] = 0.0f;
+            f[j] = tau[o + j];
+        }
         #pragma unroll
-        for (int i = 0; i < 16; i++) {
-            const float f = tau[o + i];
-            x[i] = r == i ? f : r < i ? -f * sum[i] : 0.0f;
+        for (int i = -2; i < 16; i++) {
             #pragma unroll
-            for (int j = (i + 1) & ~3; j < 16; j += 4) {
-                const f32x4 g = *(const f32x4 *)(ws + (o + i) * 36 + o + j);
-                sum[j] = fmaf(x[i], g.x, sum[j]);
-                sum[j + 1] = fmaf(x[i], g.y, sum[j + 1]);
-                sum[j + 2] = fmaf(x[i], g.z, sum[j + 2]);
-                sum[j + 3] = fmaf(x[i], g.w, sum[j + 3]);
+            for (int j = (i + 3) / 4; j < 4; j++)
+                if (i + 2 < 16)
+                    g[(i + 2) % 3][j] = lds<f32x4>(from + (i + 2) * 144 + j * 16);
+            if (i < 0)
+                continue;
+            x[i] = r == i ? f[i] : r < i ? -f[i] * sum[i] : 0.0f;
+            #pragma unroll
+            for (int j = (i + 1) / 4; j < 4; j++) {
+                const f32x4 u = g[i % 3][j];
+                sum[4 * j] = fmaf(x[i], u.x, sum[4 * j]);
+                sum[4 * j + 1] = fmaf(x[i], u.y, sum[4 * j + 1]);
+                sum[4 * j + 2] = fmaf(x[i], u.z, sum[4 * j + 2]);
+                sum[4 * j + 3] = fmaf(x[i], u.w, sum[4 * j + 3]);
             }
         }
         #pragma unroll
@@ -85,21 +94,21 @@ QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *t
     #pragma unroll 1
     for (int e = tid; e < 256; e += ${THREADS}) {
         const int r = e >> 4, j = e & 15;
-        float sum[2] = {0.0f, 0.0f};
+        float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
         #pragma unroll
         for (int i = 0; i < 16; i++)
-            sum[i & 1] = fmaf(ws[r * 36 + 16 + i], t[(16 + i) * 32 + 16 + j], sum[i & 1]);
-        y[r * 17 + j] = sum[0] + sum[1];
+            sum[i & 3] = fmaf(ws[r * 36 + 16 + i], t[(16 + i) * 32 + 16 + j], sum[i & 3]);
+        y[r * 17 + j] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
     }
     block_sync();
     #pragma unroll 1
     for (int e = tid; e < 256; e += ${THREADS}) {
         const int r = e >> 4, j = e & 15;
-        float sum[2] = {0.0f, 0.0f};
+        float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
         #pragma unroll
         for (int i = 0; i < 16; i++)
-            sum[i & 1] = fmaf(t[r * 32 + i], y[i * 17 + j], sum[i & 1]);
-        t[r * 32 + 16 + j] = -(sum[0] + sum[1]);
+            sum[i & 3] = fmaf(t[r * 32 + i], y[i * 17 + j], sum[i & 3]);
+        t[r * 32 + 16 + j] = -((sum[0] + sum[1]) + (sum[2] + sum[3]));
     }
     block_sync();
 }

@@ -34,17 +34,17 @@ QRS_DEV void gram_product(const fused_tile &c, int tile0, float *red)
                 #pragma unroll
                 for (int e = 0; e < 2; e++)
                     gram_split(c[u >> 1][i][n8][(u & 1) * 2 + e], h[u][e], lo[u][e]);
+            // One term after another: products into the same sums are as far apart as can be.
             #pragma unroll
-            for (int mt = 0; mt < 2; mt++) {
-                const u32 ah[4] = {h[2 * mt][0], h[2 * mt + 1][0], h[2 * mt][1], h[2 * mt + 1][1]};
-                const u32 al[4] = {lo[2 * mt][0], lo[2 * mt + 1][0], lo[2 * mt][1], lo[2 * mt + 1][1]};
+            for (int term = 0; term < 3; term++)
                 #pragma unroll
-                for (int n = 2 * mt; n < 4; n++) {
-                    mma_tf32(acc[mt][n], ah, lo[n][0], lo[n][1]);
-                    mma_tf32(acc[mt][n], al, h[n][0], h[n][1]);
-                    mma_tf32(acc[mt][n], ah, h[n][0], h[n][1]);
+                for (int mt = 0; mt < 2; mt++) {
+                    const u32(&x)[4][2] = term == 1 ? lo : h, (&y)[4][2] = term == 0 ? lo : h;
+                    const u32 a[4] = {x[2 * mt][0], x[2 * mt + 1][0], x[2 * mt][1], x[2 * mt + 1][1]};
+                    #pragma unroll
+                    for (int n = 2 * mt; n < 4; n++)
+                        mma_tf32(acc[mt][n], a, y[n][0], y[n][1]);
                 }
-            }
         }
     }
     fused_partial(red, acc, 0);

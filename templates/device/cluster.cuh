@@ -31,7 +31,6 @@ template <class T> QRS_DEV T lds_remote(u32 a, QRS_AT) {
            sizeof v);
     return v;
 }
-// float, f32x2 or f32x4
 template <class T> QRS_DEV void sts_remote(u32 a, T v, QRS_AT) {
     memcpy(host::self()->services->shared(host::self(), a, sizeof v, "sts_remote", QRS_AT_PASS), &v,
            sizeof v);
@@ -80,16 +79,9 @@ template <class T> QRS_DEV T lds_remote(u32 a) {
     move::load_cluster(a, r.word);
     return r.value;
 }
-QRS_DEV void sts_remote(u32 a, float v) {
-    asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(a), "f"(v) : "memory");
-}
-QRS_DEV void sts_remote(u32 a, f32x2 v) {
-    asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};" ::"r"(a), "f"(v.x), "f"(v.y) : "memory");
-}
-QRS_DEV void sts_remote(u32 a, f32x4 v) {
-    asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(a), "f"(v.x), "f"(v.y), "f"(v.z),
-                 "f"(v.w)
-                 : "memory");
+template <class T> QRS_DEV void sts_remote(u32 a, T v) {
+    as_words<T> r(v);
+    move::store_cluster(a, r.word);
 }
 // Writes 16 bytes in another CTA and counts them on an mbarrier of that same CTA.
 QRS_DEV void st_async(u32 a, f32x4 v, u32 bar) {

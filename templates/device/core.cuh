@@ -222,6 +222,7 @@ struct move {
     QRS_LOAD(load_cg, "global.cg", const void *, "l")
     QRS_LOAD(load_cs, "global.cs", const void *, "l")
     QRS_STORE(store_shared, "shared", saddr, "r")
+    QRS_STORE(store_cluster, "shared::cluster", u32, "r")
     QRS_STORE(store_cs, "global.cs", void *, "l")
 };
 template <> struct words<2> {

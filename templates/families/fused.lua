@@ -102,7 +102,7 @@ local function choice(shape, device)
   local alone = not shape.batch_invariant and shape.max_batch <= device.sms
   local share = alone and 2 * shape.max_batch <= device.sms and device.max_cluster >= 2 and shape.n > 64 and 2 or 1
   local tries = { { "shared", 1 }, { "scratch", 2 }, { "scratch", 1 } }
-  if share > 1 then tries = { { "scratch", 1 } } end
+  if share > 1 then tries = { { "shared", 1 }, { "scratch", 1 } } end
   for ctas = (alone or shape.m > 512) and 1 or 2, 1, -1 do
     for _, t in ipairs(tries) do
       local v = layout(shape, device, { update = "mma", threads = threads_of(shape), method = method_of(shape), products = "auto",
@@ -135,7 +135,7 @@ return {
     { name = "products", values = { "auto", "1", "3" },
       doc = "fp16 products an update is formed of: 1, or 3 with both factors split (fp32 level); auto: what the precision asks for",
       default = function() return "auto" end },
-    { name = "ctas", values = { 1, 2, 4, 8 }, doc = "CTAs of the cluster that shares a matrix, each taking every so many-th block of columns (update = mma, keep = scratch)",
+    { name = "ctas", values = { 1, 2, 4, 8 }, doc = "CTAs of the cluster that shares a matrix, each taking every so many-th block of columns (update = mma, stages = 1)",
       default = function(shape, device) return (select(4, choice(shape, device))) end },
     { name = "ctas_per_sm", values = { 1, 2, 3, 4 }, doc = "CTAs meant to share an SM: bounds registers and the grid",
       default = function(shape, device) return (choice(shape, device)) end },
@@ -149,7 +149,7 @@ return {
     if p.ctas > device.max_cluster then return false, "the device has no clusters of that size: ctas = 1" end
     if p.ctas > 1 then
       if p.update == "wgmma" then return false, "CTAs share a matrix with update = mma only: ctas = 1" end
-      if p.keep ~= "scratch" or p.stages ~= 1 then return false, "CTAs that share a matrix pass V through scratch: keep = scratch and stages = 1, or ctas = 1" end
+      if p.stages ~= 1 then return false, "where CTAs share a matrix V has one stage: stages = 1, or ctas = 1" end
       if p.ctas > ceildiv(shape.n, 32) then return false, "more CTAs than blocks of 32 columns: lower ctas" end
     end
     if p.update == "wgmma" then
@@ -322,8 +322,17 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
             block_sync(); // partial sums go where the tile lies
 % if RESIDENT then
             #pragma unroll 1
+% if CLUSTER > 1 then
+            for (int p = 0; p < done; p++) {
+                mbar_wait_cluster(ready + 8 * p, parity);
+                if (skipped[p] == 0.0f)
+                    fused_apply(c, p, sv + fused_trapezoid(p), red, ws, wp, t + p * 1024, t_ready + 8 * p, parity);
+            }
+            block_sync();
+% else
             for (int p = fused_next(zero, 0, done); p < done; p = fused_next(zero, p + 1, done))
                 fused_apply(c, p, sv + fused_trapezoid(p), red, ws, wp, t + p * 1024);
+% end
 % else
 % if STAGES == 2 then
             // Stages take turns; the next panel's V and T are on their way while this one is applied.
@@ -406,9 +415,18 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
                 sts_remote(cluster_map(ready + ${KP * 16} + 4 * k, tid), filled ? 0.0f : 1.0f);
             fused_announce(ready + 8 * k);
             if (filled) {
-                fused_build_t(k, to_saddr(v), t_red, t_red + ${W * 1024}, stau, t);
-                for (int i = tid; i < 1024; i += ${THREADS})
-                    t_scratch[k * 1024 + i] = t[i];
+                float *mine = t${RESIDENT and " + k * 1024" or ""};
+                fused_build_t(k, to_saddr(v), t_red, t_red + ${W * 1024}, stau, mine);
+                for (int i = 4 * tid; i < 1024; i += ${4 * THREADS}) {
+                    const f32x4 four = *(const f32x4 *)(mine + i);
+% if RESIDENT then
+                    #pragma unroll
+                    for (int other = 1; other < ${CLUSTER}; other++)
+                        sts_remote(cluster_map(to_saddr(mine + i), rank ^ other), four);
+% else
+                    *(f32x4 *)(t_scratch + k * 1024 + i) = four;
+% end
+                }
             }
             fused_announce(t_ready + 8 * k);
         }
