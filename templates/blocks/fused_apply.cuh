@@ -4,7 +4,7 @@
 // V lies in shared memory as fp16 rows of 64 bytes, from the panel's first row on (a trapezoid), its 16-byte chunks swizzled so that
 // ldmatrix of 8 rows is free of conflicts; scaled by 2^LIFT. With three products a second plane holds what rounding left (v = hi + lo),
 // C and W' are split in registers, and lo x lo is dropped: fp32-level products from fp16 tensor cores.
-// Per pair: W^T = C^T V (each warp over its rows), sum over warps through shared memory, W'^T = W^T T in fp32,
+// Per pair: W^T = C^T V (each warp over its rows), sum over warps through shared memory, W'^T = W^T T,
 // C^T -= W'^T V^T.
 // The warp's 32 x 32 partial (accumulator layout, rows = first index) into its 4 KB of red, columns XORed by 8 (row % 4).
 // NT column tiles of 8 from tile n0 on.
@@ -42,9 +42,10 @@ template <int NT> QRS_DEV void fused_products(float (&acc)[2][NT][4], const u32 
             mma_f16(acc[mt][n], a[mt], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
 }
 
-// p: the finished panel, applied to rows 32 p on. v: its V; lo plane ${PLANE} bytes further. red: W x 4 KB; ws: 32 x 36 floats; wp: 2 KB a plane;
-// t: T row-major 32 x 32${CLUSTER > 1 and ", there once t_ready completes its phase of the given parity" or ""}${RESIDENT and "" or CLUSTER > 1 and ", in global memory" or ""}. Synchronises twice; on return other warps may still read v and wp.
-QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const float *t${CLUSTER > 1 and ", saddr t_ready, u32 parity" or ""})
+// p: the finished panel, applied to rows 32 p on. v: its V; lo plane ${PLANE} bytes further. red: W x 4 KB; ws: 4 KB; wp: 2 KB a plane; t: T in fp16 as
+// V is, its low plane 2 KB further${CLUSTER > 1 and ", there once t_ready completes its phase of the given parity" or ""}${CLUSTER > 1 and not RESIDENT and "; late: null, or where it then is to be copied from" or ""}. Synchronises three times; on return other
+// warps may still read v and wp.
+QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const u8 *t${CLUSTER > 1 and ", saddr t_ready, u32 parity" or ""}${CLUSTER > 1 and not RESIDENT and ", const u8 *late" or ""})
 {
     const int w = warp(), l = lane();
     // One half of V's columns at a time: with all 32, the accumulators would push C out of the registers two CTAs leave.
@@ -99,49 +100,69 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
     mbar_wait_cluster(t_ready, parity);
 % end
 % if CLUSTER > 1 and not RESIDENT then
-    float tc[32]; // column `lane` of T, on its way while the sum is formed
-    #pragma unroll
-    for (int i = 0; i < 32; i++)
-        tc[i] = load_cg(t + i * 32 + l);
+    if (late) {
+        for (int i = (int)threadIdx.x; i < 256; i += ${THREADS})
+            cp_async16(to_saddr(t) + 16 * i, late + 16 * i);
+        cp_async_commit();
+    }
 % end
     block_sync();
 
-    // Rows of W^T (columns of C) are dealt to the warps: sum, times T, rounded for the second product.
-    float *mine = ws + w * ${32 // W} * 36;
-    float o[${32 // W}];
+    // Rows of W^T (columns of C) are dealt to the warps: sum, and both halves of it in fp16 where the sums in `ws` were.
+    // Both V and C carry 2^LIFT; 2^4 of the product's stays, for the low halves' sake.
+    u8 *wt = (u8 *)ws;
     #pragma unroll
     for (int i = 0; i < ${32 // W}; i++) {
-        mine[i * 36 + l] = fused_total(red, w * ${32 // W} + i);
-        o[i] = 0.0f;
+        const int r = w * ${32 // W} + i, at = fused_chunk(r, l >> 3) + (l & 7) * 2;
+        const float y = 0x1p-8f * fused_total(red, r);
+        const u16 hi = f16_bits(y);
+        *(u16 *)(wt + at) = hi;
+        *(u16 *)(wt + 2048 + at) = f16_bits(y - f16_value(hi));
     }
-    warp_sync();
-    #pragma unroll
-    for (int b = 0; b < 32; b += 4) {
-        float tv[4];
-        #pragma unroll
-        for (int e = 0; e < 4; e++)
-            tv[e] = ${CLUSTER > 1 and not RESIDENT and "tc[b + e]" or "t[(b + e) * 32 + l]"};
-        #pragma unroll
-        for (int i = 0; i < ${32 // W}; i++) {
-            f32x4 x = *(const f32x4 *)(mine + i * 36 + b);
-            o[i] = fmaf(x.x, tv[0], fmaf(x.y, tv[1], fmaf(x.z, tv[2], fmaf(x.w, tv[3], o[i]))));
-        }
-    }
-    #pragma unroll
-    for (int i = 0; i < ${32 // W}; i++) {
-        // Both V and C carry 2^LIFT; the minus sign makes the second product an accumulation.
-        float y = -0x1p-12f * o[i];
-        u16 hi = f16_bits(y);
-        u8 *at = wp + fused_chunk(w * ${32 // W} + i, l >> 3) + (l & 7) * 2;
-        *(u16 *)at = hi;
-% if PRODUCTS == 3 then
-        *(u16 *)(at + 2048) = f16_bits(y - f16_value(hi));
+% if CLUSTER > 1 and not RESIDENT then
+    if (late)
+        cp_async_wait<0>();
 % end
+    block_sync();
+
+    // W'^T = W^T T with three products whatever the update takes: they are few, and two roundings more would cost accuracy. A warp forms tiles of 16 x 8;
+    // the minus sign makes the second product an accumulation.
+    const saddr wa = to_saddr(wp);
+% if W > 8 then
+    if (w < 8)
+% end
+    #pragma unroll
+    for (int tile = w; tile < 8; tile += ${W}) {
+        const int mt = tile & 1, n = tile >> 1;
+        const saddr from = to_saddr(wt) + fused_chunk(mt * 16 + (l & 15), l >> 4);
+        u32 a[2][4], al[2][4], b[4], bl[4];
+        ldmatrix_x4(a[0], from);
+        ldmatrix_x4(a[1], from ^ 32);
+        ldmatrix_x4(al[0], from + 2048);
+        ldmatrix_x4(al[1], (from + 2048) ^ 32);
+        ldmatrix_x4_trans(b, to_saddr(t) + fused_chunk(l, n));
+        ldmatrix_x4_trans(bl, to_saddr(t) + 2048 + fused_chunk(l, n));
+        float d[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        #pragma unroll
+        for (int k = 0; k < 2; k++) {
+            mma_f16(d, a[k], bl[2 * k], bl[2 * k + 1]);
+            mma_f16(d, al[k], b[2 * k], b[2 * k + 1]);
+            mma_f16(d, a[k], b[2 * k], b[2 * k + 1]);
+        }
+        #pragma unroll
+        for (int h = 0; h < 2; h++) {
+            u8 *at = wp + fused_chunk(mt * 16 + h * 8 + (l >> 2), n) + (l & 3) * 4;
+            u32 hi, lo;
+            fused_split(-0x1p-4f * d[2 * h], -0x1p-4f * d[2 * h + 1], hi, lo);
+            *(u32 *)at = hi;
+% if PRODUCTS == 3 then
+            *(u32 *)(at + 2048) = lo;
+% end
+        }
     }
     block_sync();
 
     const saddr v2 = v + (w * 16 - 32 * p) * 64 + fused_chunk(((l >> 4) << 3) + (l & 7), (l >> 3) & 1);
-    const saddr wa = to_saddr(wp);
     #pragma unroll
     for (int kk = 0; kk < 2; kk++) {
         u32 a[2][4];

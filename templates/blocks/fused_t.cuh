@@ -4,9 +4,11 @@
 // T = (I + D striu(V'V))^-1 D with D = diag(tau) (Schreiber and Van Loan's compact WY): the two 16 x 16 blocks of the diagonal
 // by substitution at once, then the block above them as T12 = -T11 (S12 T22): three short barriers instead of a
 // chain of 32 columns. tau = 0 gives a zero row and column by itself.
-// v, p, red, ws as in fused_apply; t: 32 x 32 floats. Synchronises; all of t is visible to the block on return.
-QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *tau, float *t)
+// v, p as in fused_apply; red: W x 4 KB; ws: 32 x 36 floats. t: T's planes of fp16, and `copy` the same in global memory${CLUSTER > 1 and RESIDENT and ", here the other CTAs' t" or ""}. Synchronises; all of t
+// is visible to the block on return.
+QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *tau, u8 *planes${RESIDENT and "" or ", u8 *copy"})
 {
+    float *t = red + 1024, *y = red; // 32 x 32; S12 T22, row-major with stride 17
     const int w = warp(), l = lane(), tid = threadIdx.x;
     float acc[2][4][4];
     #pragma unroll
@@ -90,7 +92,6 @@ QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *t
         }
     }
     block_sync();
-    float *y = red; // S12 T22, row-major with stride 17
     #pragma unroll 1
     for (int e = tid; e < 256; e += ${THREADS}) {
         const int r = e >> 4, j = e & 15;
@@ -109,6 +110,28 @@ QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *t
         for (int i = 0; i < 16; i++)
             sum[i & 3] = fmaf(t[r * 32 + i], y[i * 17 + j], sum[i & 3]);
         t[r * 32 + 16 + j] = -((sum[0] + sum[1]) + (sum[2] + sum[3]));
+    }
+    block_sync();
+    #pragma unroll 1
+    for (int e = tid; e < 256; e += ${THREADS}) {
+        const f32x4 x = *(const f32x4 *)(t + 4 * e);
+        const int at = fused_chunk(e >> 3, (e & 7) >> 1) + (e & 1) * 8;
+        u32x2 hi, lo;
+        fused_split(x.x, x.y, hi.x, lo.x);
+        fused_split(x.z, x.w, hi.y, lo.y);
+        *(u32x2 *)(planes + at) = hi;
+        *(u32x2 *)(planes + 2048 + at) = lo;
+% if not RESIDENT then
+        *(u32x2 *)(copy + at) = hi;
+        *(u32x2 *)(copy + 2048 + at) = lo;
+% elseif CLUSTER > 1 then
+        #pragma unroll
+        for (int other = 1; other < ${CLUSTER}; other++) {
+            const u32 to = cluster_map(to_saddr(planes), cluster_rank() ^ other) + at;
+            sts_remote(to, hi);
+            sts_remote(to + 2048, lo);
+        }
+% end
     }
     block_sync();
 }

@@ -25,6 +25,9 @@ struct alignas(8) f32x2 {
 struct alignas(16) f32x4 {
     float x, y, z, w;
 };
+struct alignas(8) u32x2 {
+    u32 x, y;
+};
 struct alignas(16) u32x4 {
     u32 x, y, z, w;
 };

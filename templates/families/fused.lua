@@ -80,7 +80,9 @@ local function layout(shape, device, p)
   v.O_EXP = take(32 * 4)
   v.O_FLAG = take(32)
   v.O_READY = take(v.CLUSTER > 1 and v.KP * 20 + v.CLUSTER * 8 or 0) -- two mbarriers a panel, whether it was skipped, what the CTAs found
-  v.O_SUM = take(v.CLUSTER > 1 and w * 4096 + 32 * 36 * 4 or 0)      -- T's partial sums, where the tile is not to be waited for
+  -- T's partial sums, where the tile is not to be waited for: in the second stage, which is idle then, or by themselves.
+  local sums = w * 4096 + 32 * 36 * 4
+  v.O_SUM = v.STAGES == 2 and v.STAGE >= sums and v.O_V + v.STAGE or take(v.CLUSTER > 1 and sums or 0)
   v.GRAM = p.method == "gram"
   v.LIMIT = limit_of(shape, k)
   v.O_GRAM = take(v.GRAM and GRAM_BYTES + w * 128 or 0)
@@ -102,7 +104,6 @@ local function choice(shape, device)
   local alone = not shape.batch_invariant and shape.max_batch <= device.sms
   local share = alone and 2 * shape.max_batch <= device.sms and device.max_cluster >= 2 and shape.n > 64 and 2 or 1
   local tries = { { "shared", 1 }, { "scratch", 2 }, { "scratch", 1 } }
-  if share > 1 then tries = { { "shared", 1 }, { "scratch", 1 } } end
   for ctas = (alone or shape.m > 512) and 1 or 2, 1, -1 do
     for _, t in ipairs(tries) do
       local v = layout(shape, device, { update = "mma", threads = threads_of(shape), method = method_of(shape), products = "auto",
@@ -135,7 +136,7 @@ return {
     { name = "products", values = { "auto", "1", "3" },
       doc = "fp16 products an update is formed of: 1, or 3 with both factors split (fp32 level); auto: what the precision asks for",
       default = function() return "auto" end },
-    { name = "ctas", values = { 1, 2, 4, 8 }, doc = "CTAs of the cluster that shares a matrix, each taking every so many-th block of columns (update = mma, stages = 1)",
+    { name = "ctas", values = { 1, 2, 4, 8 }, doc = "CTAs of the cluster that shares a matrix, each taking every so many-th block of columns (update = mma)",
       default = function(shape, device) return (select(4, choice(shape, device))) end },
     { name = "ctas_per_sm", values = { 1, 2, 3, 4 }, doc = "CTAs meant to share an SM: bounds registers and the grid",
       default = function(shape, device) return (choice(shape, device)) end },
@@ -149,7 +150,6 @@ return {
     if p.ctas > device.max_cluster then return false, "the device has no clusters of that size: ctas = 1" end
     if p.ctas > 1 then
       if p.update == "wgmma" then return false, "CTAs share a matrix with update = mma only: ctas = 1" end
-      if p.stages ~= 1 then return false, "where CTAs share a matrix V has one stage: stages = 1, or ctas = 1" end
       if p.ctas > ceildiv(shape.n, 32) then return false, "more CTAs than blocks of 32 columns: lower ctas" end
     end
     if p.update == "wgmma" then
@@ -236,8 +236,8 @@ QRS_DEV int fused_next(const u32 *zero, int p, int end)
 }
 
 % if not RESIDENT then
-// Starts the copy of panel p's V${CLUSTER == 1 and " and T" or ""} from scratch into a stage.
-QRS_DEV void fused_fetch(saddr stage, const u8 *v, ${CLUSTER == 1 and "saddr t, const float *ts, " or ""}int p)
+// Starts the copy of panel p's V and T from scratch into a stage${CLUSTER > 1 and "; late: T is not there yet" or ""}.
+QRS_DEV void fused_fetch(saddr stage, const u8 *v, saddr t, const u8 *ts, int p${CLUSTER > 1 and ", bool late" or ""})
 {
     const u8 *from = v + fused_trapezoid(p);
     #pragma unroll 2
@@ -247,10 +247,8 @@ QRS_DEV void fused_fetch(saddr stage, const u8 *v, ${CLUSTER == 1 and "saddr t, 
         cp_async16(stage + ${PLANE} + i, from + ${V_BYTES} + i);
 % end
     }
-% if CLUSTER == 1 then
-    for (int i = (int)threadIdx.x; i < 256; i += ${THREADS})
-        cp_async16(t + 16 * i, ts + p * 1024 + 4 * i);
-% end
+    for (int i = (int)threadIdx.x; i < ${CLUSTER > 1 and "(late ? 0 : 256)" or "256"}; i += ${THREADS})
+        cp_async16(t + 16 * i, ts + p * 4096 + 16 * i);
     cp_async_commit();
 }
 % end
@@ -266,10 +264,11 @@ QRS_DEV void fused_announce(saddr bar)
 % end
 
 QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau,
-                                       i64 stride_tau, int *info, i64 batch, u8 *v_scratch, float *t_scratch)
+                                       i64 stride_tau, int *info, i64 batch, u8 *v_scratch, u8 *t_scratch)
 {
     u8 *smem = dynamic_smem();
-    float *t = (float *)(smem + ${O_T}), *stau = (float *)(smem + ${O_TAU}), *largest = (float *)(smem + ${O_MAX});
+    u8 *t = smem + ${O_T};
+    float *stau = (float *)(smem + ${O_TAU}), *largest = (float *)(smem + ${O_MAX});
     int *exponent = (int *)(smem + ${O_EXP}), *bad = (int *)(smem + ${O_FLAG});
     u32 *zero = (u32 *)(bad + 1); // bit p: panel p was zero throughout, so it has no reflectors
     fused_step *step = (fused_step *)(smem + ${O_STEP});
@@ -281,7 +280,7 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
     const i64 unit = blockIdx.x${CLUSTER > 1 and " / " .. CLUSTER or ""}; // the CTAs that share a matrix
 % if not RESIDENT then
     v_scratch += unit * ${V_BYTES * PLANES};
-    t_scratch += unit * ${KP * 1024};
+    t_scratch += unit * ${KP * 4096};
 % end
 % if CLUSTER > 1 then
     // ready, t_ready: an mbarrier a panel, complete once its V, its T are in scratch; skipped: it has no reflectors; found: bits of all
@@ -326,22 +325,54 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
             for (int p = 0; p < done; p++) {
                 mbar_wait_cluster(ready + 8 * p, parity);
                 if (skipped[p] == 0.0f)
-                    fused_apply(c, p, sv + fused_trapezoid(p), red, ws, wp, t + p * 1024, t_ready + 8 * p, parity);
+                    fused_apply(c, p, sv + fused_trapezoid(p), red, ws, wp, t + p * 4096, t_ready + 8 * p, parity);
             }
             block_sync();
 % else
             for (int p = fused_next(zero, 0, done); p < done; p = fused_next(zero, p + 1, done))
-                fused_apply(c, p, sv + fused_trapezoid(p), red, ws, wp, t + p * 1024);
+                fused_apply(c, p, sv + fused_trapezoid(p), red, ws, wp, t + p * 4096);
 % end
+% elseif CLUSTER > 1 then
+            // Panels up to the one this CTA made last are there, and come a stage ahead; the others are late, and T of one later than its V.
+            #pragma unroll 1
+            for (int p = 0, stage = 0, here = -1; p < done; p++) {
+                const bool late = p > k - ${CLUSTER};
+                mbar_wait_cluster(ready + 8 * p, parity);
+                if (skipped[p] != 0.0f)
+                    continue;
+                if (here != p)
+                    fused_fetch(sv + stage * ${STAGE}, v_scratch, to_saddr(t + stage * 4096), t_scratch, p, late);
+                bool ahead = false;
+% if STAGES == 2 then
+                if (p + 1 < done && p + 1 <= k - ${CLUSTER}) {
+                    mbar_wait_cluster(ready + 8 * (p + 1), parity);
+                    mbar_wait_cluster(t_ready + 8 * (p + 1), parity);
+                    ahead = skipped[p + 1] == 0.0f;
+                }
+                if (ahead) {
+                    here = p + 1;
+                    fused_fetch(sv + (stage ^ 1) * ${STAGE}, v_scratch, to_saddr(t + (stage ^ 1) * 4096), t_scratch, here, false);
+                    cp_async_wait<1>();
+                } else {
+                    cp_async_wait<0>();
+                }
+% else
+                cp_async_wait<0>();
+% end
+                block_sync();
+                fused_apply(c, p, sv + stage * ${STAGE}, red, ws, wp, t + stage * 4096, t_ready + 8 * p, parity, late ? t_scratch + p * 4096 : nullptr);
+                block_sync();
+                stage ^= ${STAGES - 1};
+            }
 % else
 % if STAGES == 2 then
             // Stages take turns; the next panel's V and T are on their way while this one is applied.
             #pragma unroll 1
             for (int p = -1, next = fused_next(zero, 0, done), stage = 0;; stage ^= 1) {
                 if (next < done)
-                    fused_fetch(sv + stage * ${STAGE}, v_scratch, to_saddr(t + stage * 1024), t_scratch, next);
+                    fused_fetch(sv + stage * ${STAGE}, v_scratch, to_saddr(t + stage * 4096), t_scratch, next);
                 if (p >= 0)
-                    fused_apply(c, p, sv + (stage ^ 1) * ${STAGE}, red, ws, wp, t + (stage ^ 1) * 1024);
+                    fused_apply(c, p, sv + (stage ^ 1) * ${STAGE}, red, ws, wp, t + (stage ^ 1) * 4096);
                 if (next >= done)
                     break;
                 cp_async_wait<0>();
@@ -351,16 +382,11 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
             }
 % else
             #pragma unroll 1
-            for (int p = ${CLUSTER > 1 and "0; p < done; p++" or "fused_next(zero, 0, done); p < done; p = fused_next(zero, p + 1, done)"}) {
-% if CLUSTER > 1 then
-                mbar_wait_cluster(ready + 8 * p, parity);
-                if (skipped[p] != 0.0f)
-                    continue;
-% end
-                fused_fetch(sv, v_scratch, ${CLUSTER == 1 and "to_saddr(t), t_scratch, " or ""}p);
+            for (int p = fused_next(zero, 0, done); p < done; p = fused_next(zero, p + 1, done)) {
+                fused_fetch(sv, v_scratch, to_saddr(t), t_scratch, p);
                 cp_async_wait<0>();
                 block_sync();
-                fused_apply(c, p, sv, red, ws, wp, ${CLUSTER == 1 and "t" or "t_scratch + p * 1024, t_ready + 8 * p, parity"});
+                fused_apply(c, p, sv, red, ws, wp, t);
                 block_sync();
             }
 % end
@@ -415,18 +441,7 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
                 sts_remote(cluster_map(ready + ${KP * 16} + 4 * k, tid), filled ? 0.0f : 1.0f);
             fused_announce(ready + 8 * k);
             if (filled) {
-                float *mine = t${RESIDENT and " + k * 1024" or ""};
-                fused_build_t(k, to_saddr(v), t_red, t_red + ${W * 1024}, stau, mine);
-                for (int i = 4 * tid; i < 1024; i += ${4 * THREADS}) {
-                    const f32x4 four = *(const f32x4 *)(mine + i);
-% if RESIDENT then
-                    #pragma unroll
-                    for (int other = 1; other < ${CLUSTER}; other++)
-                        sts_remote(cluster_map(to_saddr(mine + i), rank ^ other), four);
-% else
-                    *(f32x4 *)(t_scratch + k * 1024 + i) = four;
-% end
-                }
+                fused_build_t(k, to_saddr(v), t_red, t_red + ${W * 1024}, stau, ${RESIDENT and "t + k * 4096" or "t, t_scratch + k * 4096"});
             }
             fused_announce(t_ready + 8 * k);
         }
@@ -436,13 +451,8 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
             tau[b * stride_tau + first + tid] = stau[tid];
         block_sync();
 % if CLUSTER == 1 then
-        if (filled && k < ${USED}) {
-            fused_build_t(k, to_saddr(v), red, ws, stau, t${RESIDENT and " + k * 1024" or ""});
-% if not RESIDENT then
-            for (int i = tid; i < 1024; i += ${THREADS})
-                t_scratch[k * 1024 + i] = t[i];
-% end
-        }
+        if (filled && k < ${USED})
+            fused_build_t(k, to_saddr(v), red, ws, stau, ${RESIDENT and "t + k * 4096" or "t, t_scratch + k * 4096"});
 % end
 % if not TILES2 then
         if (b_next < batch)
