@@ -94,29 +94,38 @@ local function layout(shape, device, p)
   return v
 end
 
--- A column of rows grows with the height, one of the Gram recursion does not; with 512 threads its product spills.
-local function method_of(shape) return shape.m >= 384 and shape.m <= 512 and "gram" or "rows" end
-local function threads_of(shape) return shape.m > 512 and 512 or 256 end
+-- Alone on its SM: batches that leave no second matrix for it.
+local function alone(shape, device) return not shape.batch_invariant and shape.max_batch <= device.sms end
 
--- CTAs an SM, where V stays, its stages, CTAs a matrix: the first that fits. Without neighbours on its SM a CTA may take all of the shared
--- memory; where the batch leaves half of the SMs idle, two share a matrix. (Three are placed as if they were four: 30 clusters on 132 SMs.)
-local function choice(shape, device)
-  local alone = not shape.batch_invariant and shape.max_batch <= device.sms
-  local share = alone and 2 * shape.max_batch <= device.sms and device.max_cluster >= 2 and shape.n > 64 and 2 or 1
-  local tries = { { "shared", 1 }, { "scratch", 2 }, { "scratch", 1 } }
-  for ctas = (alone or shape.m > 512) and 1 or 2, 1, -1 do
-    for _, t in ipairs(tries) do
-      local v = layout(shape, device, { update = "mma", threads = threads_of(shape), method = method_of(shape), products = "auto",
-                                        ctas_per_sm = ctas, keep = t[1], stages = t[2], ctas = share })
-      if v.SMEM <= device.smem_optin and (v.SMEM + 1024) * ctas <= device.smem_sm then return ctas, t[1], t[2], share end
-    end
-  end
-  return 1, "scratch", 1, share
-end
+-- A column of rows costs 900 cycles and more with the height, one of the Gram recursion 300; with 512 threads its product spills.
+local function method_of(shape) return shape.m <= 512 and "gram" or "rows" end
+local function threads_of(shape, device) return shape.m > 512 and 512 or shape.m <= 256 and not alone(shape, device) and 128 or 256 end
+
+local function wide(shape, device) return device.arch == 90 and shape.m > 384 and shape.m <= 512 and shape.n > 256 end
 
 local function registers(v)
   if v.WIDE then return 255 end
   return math.max(16 * v.TILES + 32 + 32, v.LAYERS * 6 + 45)
+end
+
+-- CTAs an SM, where V stays, its stages, CTAs a matrix: the first that fits. Without neighbours on its SM a CTA may take all of the shared
+-- memory; where the batch leaves half of the SMs idle, two share a matrix. (Three are placed as if they were four: 30 clusters on 132 SMs.)
+local function choice(shape, device)
+  if wide(shape, device) then return 1, "scratch", 1, 1 end
+  local single = alone(shape, device)
+  local share = single and 2 * shape.max_batch <= device.sms and device.max_cluster >= 2 and shape.n > 64 and 2 or 1
+  local tries = { { "shared", 1 }, { "scratch", 2 }, { "scratch", 1 } }
+  for ctas = (single or shape.m > 512) and 1 or 3, 1, -1 do
+    for _, t in ipairs(tries) do
+      local p = { update = "mma", threads = threads_of(shape, device), method = method_of(shape), products = "auto", ctas_per_sm = ctas, keep = t[1],
+                  stages = t[2], ctas = share }
+      local v = layout(shape, device, p)
+      if v.SMEM <= device.smem_optin and (v.SMEM + 1024) * ctas <= device.smem_sm and registers(v) * p.threads * ctas <= 65536 then
+        return ctas, t[1], t[2], share
+      end
+    end
+  end
+  return 1, "scratch", 1, share
 end
 
 return {
@@ -126,7 +135,7 @@ return {
     { name = "update", values = { "mma", "wgmma" },
       doc = "mma: panels of 32, warp products, several CTAs an SM; wgmma: panels of 64 by the Gram recursion, warpgroup products, one CTA an SM (sm_90)",
       default = function(shape, device)
-        return device.arch == 90 and shape.m > 384 and shape.m <= 512 and shape.n > 256 and "wgmma" or "mma"
+        return wide(shape, device) and "wgmma" or "mma"
       end },
     { name = "threads", values = { 128, 256, 512 }, doc = "threads of a CTA",
       default = threads_of },
