@@ -74,14 +74,11 @@ template <int ROWS, int SLOT> QRS_DEV bool pack_rescale(pack_split_state &r, con
     return false;
 }
 
-// The step of column j = top + jw, which is column `column` of slot SLOT. ENDS: row M - 1 may be its pivot row.
-// RARE: for whatever column; otherwise false, and nothing is done, when its tail has no squares to speak of or something is not finite. That is the
-// same for the whole block.
-template <int ROWS, int SLOT, bool ENDS, bool RARE> QRS_DEV bool pack_step(pack_split_state &r, const pack_places &at, int top, int jw)
+// The step of column j = top + JW, which is column `column` of slot SLOT. ENDS: row M - 1 may be its pivot row.
+template <int ROWS, int SLOT, bool ENDS, int JW> QRS_DEV void pack_step(pack_split_state &r, const pack_places &at, int top)
 {
-    const int l = lane(), w = warp(), j = top + jw, column = j - 32 * SLOT, b = jw & 1;
-    const bool cross = SLOT + 1 < ${SLOTS} && jw == 3 && column == 31; // column j + 1 is the first of the next slot
-    const bool ends = ENDS && j == ${M - 1};
+    const int l = lane(), w = warp(), j = top + JW, column = j - 32 * SLOT, b = JW & 1;
+    const bool cross = SLOT + 1 < ${SLOTS} && JW == 3 && column == 31; // column j + 1 is the first of the next slot
     float alpha, square, q, gap, rho, squares, dn, pn, dl[${SLOTS}], p[${SLOTS}];
     int exponent = r.exponent[SLOT];
     bool again = false;
@@ -92,7 +89,7 @@ template <int ROWS, int SLOT, bool ENDS, bool RARE> QRS_DEV bool pack_step(pack_
         #pragma unroll
         for (int t = SLOT; t < ${SLOTS}; t++) {
             sts(at.my_dot + (b * ${PART} + 512 * t), r.d[t]);
-            if (w == jw)
+            if (w == JW)
                 sts(at.my_pivot + (b * ${PIVOT} + 128 * t), r.x[t][0]);
         }
         if (l == ((column + 1) & 31)) {
@@ -107,10 +104,10 @@ template <int ROWS, int SLOT, bool ENDS, bool RARE> QRS_DEV bool pack_step(pack_
         }
         block_sync();
         // In the order in which the chain wants them.
-        squares = pack_sum(lds<f32x4>(at.part + (b * ${PART} + 16 * jw)));
-        alpha = lds<float>(at.pivot + (b * ${PIVOT} + 4 * jw));
-        dn = pack_sum(lds<f32x4>(at.part + (b * ${PART} + 16 * jw + 16)));
-        pn = lds<float>(at.pivot + (b * ${PIVOT} + 4 * jw + 4));
+        squares = pack_sum(lds<f32x4>(at.part + (b * ${PART} + 16 * JW)));
+        alpha = lds<float>(at.pivot + (b * ${PIVOT} + 4 * JW));
+        dn = pack_sum(lds<f32x4>(at.part + (b * ${PART} + 16 * JW + 16)));
+        pn = lds<float>(at.pivot + (b * ${PIVOT} + 4 * JW + 4));
         square = fmaf(alpha, alpha, squares);
         q = rsqrt_normal(square);
         gap = fabsf(alpha) + square * q;
@@ -120,19 +117,20 @@ template <int ROWS, int SLOT, bool ENDS, bool RARE> QRS_DEV bool pack_step(pack_
             dl[t] = pack_sum(lds<f32x4>(at.my_dots + (b * ${PART} + 512 * t)));
             p[t] = lds<float>(at.my_pivot + (b * ${PIVOT} + 128 * t));
         }
-        const bool finite = square <= 0x1p126f;
-        if (!RARE) {
-            if (!ends && !(squares >= QRS_TINY_SQUARES && finite))
-                return false;
+        const bool ends = ENDS && j == ${M - 1}, finite = square <= 0x1p126f;
+        if (squares >= QRS_TINY_SQUARES && finite)
             break;
-        }
-        if (squares < QRS_TINY_SQUARES && !again && !ends) {
-            if (!pack_rescale<ROWS, SLOT>(r, at, b, column, w < jw, alpha, &exponent)) {
-                again = true;
-                continue;
+        // Rare, and the same for the whole block: the tail is zero (after the last row always), its squares have lost digits, or something
+        // is not finite.
+        if (ends || (squares < QRS_TINY_SQUARES && !again)) {
+            if (ends || pack_rescale<ROWS, SLOT>(r, at, b, column, w < JW, alpha, &exponent)) {
+                q = gap = rho = 0.0f;
+                break;
             }
-            q = gap = rho = 0.0f;
-        } else if (!finite && l <= column) { // finished columns are not to be touched by what is not finite
+            again = true;
+            continue;
+        }
+        if (!finite && l <= column) { // finished columns are not to be touched
             #pragma unroll
             for (int k = 0; k < ROWS; k++)
                 r.xb[k] = 0.0f;
@@ -140,10 +138,8 @@ template <int ROWS, int SLOT, bool ENDS, bool RARE> QRS_DEV bool pack_step(pack_
         }
         break;
     }
-    if (ends)
-        q = gap = rho = 0.0f;
     const float step = copysignf(q, alpha), gn = step * fmaf(rho, dn, pn);
-    if (w == jw)
+    if (w == JW)
         r.xb[0] = copysignf(gap, alpha);
     #pragma unroll
     for (int t = SLOT; t < ${SLOTS}; t++) {
@@ -158,16 +154,15 @@ template <int ROWS, int SLOT, bool ENDS, bool RARE> QRS_DEV bool pack_step(pack_
         r.xb[k] = fmaf(-gn, r.xb[k], next.x), r.xb[k + 1] = fmaf(-gn, r.xb[k + 1], next.y);
         r.xb[k + 2] = fmaf(-gn, r.xb[k + 2], next.z), r.xb[k + 3] = fmaf(-gn, r.xb[k + 3], next.w);
     }
-    if (w <= jw + 1)
+    if (w <= JW + 1)
         r.xb[0] = 0.0f;
-    if (jw == 3 && w == 0 && ROWS > 1)
+    if (JW == 3 && w == 0 && ROWS > 1)
         r.xb[1] = 0.0f;
     #pragma unroll
     for (int t = SLOT; t < ${SLOTS}; t++)
         r.d[t] = pack_dot<ROWS>(r.xb, r.x[t]);
     if (l == column)
         sts(at.my_facts + 512 * SLOT, f32x4{alpha, squares, rho, as_f32((u32)exponent)});
-    return true;
 }
 
 // The finished rows top .. top + 3, one a warp, leave; the others move up.
@@ -248,23 +243,11 @@ QRS_DEV bool pack_split(const float *a, i64 lda, float *h, i64 ldh, float *tau, 
 %   local args = "<" .. RW - first // 4 .. ", " .. first // 32 .. ", " .. (last >= M and "true" or "false") .. ", "
     #pragma unroll 1
     for (int top = ${first}; top < ${last}; top += 4, to += group, at.part += 64, at.pivot += 16) {
-        const int count = ${last > K and "top + 4 > " .. K .. " ? " .. K % 4 .. " : 4" or 4};
-%   if SLOTS > 1 then -- registers are short
-%     for jw = 0, 3 do
-        ${last > K and jw > 0 and "if (" .. jw .. " < count) " or ""}pack_step${args}true>(r, at, top, ${jw});
-%     end
-%   else
-        int done = 0; // what the straight-line steps leave is done one by one
-%     for jw = 0, 3 do
-        if (${last > K and jw > 0 and jw .. " < count && " or ""}pack_step${args}false>(r, at, top, ${jw})) {
-            done = ${jw + 1};
-%     end
-        }}}}
-        #pragma unroll 1
-        for (; done < count; done++) {
-            block_sync();
-            pack_step${args}true>(r, at, top, done);
-        }
+%   if last > K then
+        const int count = top + 4 > ${K} ? ${K % 4} : 4;
+%   end
+%   for jw = 0, 3 do
+        ${last > K and jw > 0 and "if (" .. jw .. " < count) " or ""}pack_step${args}${jw}>(r, at, top);
 %   end
         pack_leave<${RW - first // 4}>(r, at, top, to, ldh);
     }
