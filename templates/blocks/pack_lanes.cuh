@@ -1,13 +1,12 @@
 // Householder QR of a matrix held by a group of L lanes, a lane per column (and every L-th column after it).
 //
-// Parameters: M, N, K = min(M, N); L lanes a matrix, 2..64; SLOTS = ceil(N / L) columns a lane; PM = M rounded up to 4; LD row stride of the tile;
-// IN_TILE, OUT_TILE: the matrix comes from, goes to a tile in shared memory (pack_stage.cuh), else straight from and to rows in global memory.
+// Parameters: M, N, K = min(M, N); L lanes a matrix, 2..32; SLOTS = ceil(N / L) columns a lane; PM = M rounded up to 4.
 // Layout: lane c holds column q L + c as x[q][k], rows `top` and after; every four columns the finished rows leave for H, R and V in one,
 // and the others move up. What a matrix of up to 32 rows costs is instructions, so its code is straight-line and works on the rows that are
-// left; taller ones have one copy of four steps for every few groups (registers move), as their code would not stay in the instruction cache.
-// The pivot column travels through pivot[2][PM] (double-buffered, one synchronisation a column); a dot with the lane's own
-// column needs no reduction at all. V stays unscaled in the registers of finished columns until its row leaves.
-// Synchronisation: pack_sync() joins the lanes of one matrix (a warp, or a named barrier when L > 32).
+// left; taller ones have one copy of four steps for every few groups (registers move), as their code would not stay in the instruction
+// cache.
+// The pivot column travels through pivot[2][PM] (double-buffered, one warp_sync() a column); a dot with the lane's own column needs no
+// reduction at all. V stays unscaled in the registers of finished columns until its row leaves.
 % local run = (M <= 32 or L < 8) and 4 or math.min(L, 16) -- columns a copy of the code
 struct pack_lane {
     float x[${SLOTS}][${PM}];
@@ -17,8 +16,8 @@ struct pack_lane {
     int column;                             // of slot 0
 };
 
-// The step of column j = top + JW in slot SLOT; column j + 1 is in slot AFTER if it is that slot's first. pivot: column j in buffer JW & 1, rows
-// `top` and after.
+// The step of column j = top + JW in slot SLOT; column j + 1 is in slot AFTER if it is that slot's first. pivot: column j in buffer
+// JW & 1, rows `top` and after.
 template <int ROWS, int SLOT, int AFTER, int JW> QRS_DEV void pack_step(pack_lane &s, int top, float *pivot)
 {
     const float *raw = pivot + (JW & 1) * ${PM};
@@ -40,15 +39,7 @@ template <int ROWS, int SLOT, int AFTER, int JW> QRS_DEV void pack_step(pack_lan
                 part[k & 3] = fmaf(x[k], s.x[q][k], part[k & 3]);
             dot[q] = (part[0] + part[1]) + (part[2] + part[3]);
         }
-% if L <= 32 then
         squares = shfl(dot[SLOT], ((int)lane() & ${32 - L}) + j - ${L} * SLOT);
-% else
-        float part[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-        #pragma unroll
-        for (int k = JW + 1; k < ROWS; k++)
-            part[k & 3] = fmaf(x[k], x[k], part[k & 3]);
-        squares = (part[0] + part[1]) + (part[2] + part[3]);
-% end
         square = fmaf(x[JW], x[JW], squares);
         root = rsqrt_normal(square);
         gap = fabsf(x[JW]) + square * root;
@@ -122,11 +113,11 @@ template <int ROWS, int SLOT, int AFTER, int JW> QRS_DEV void pack_step(pack_lan
         }
 % end
     }
-    pack_sync();
+    warp_sync();
 }
 
-// The finished rows top .. top + COUNT - 1 leave for `to`, the others move up.
-template <int ROWS, int COUNT> QRS_DEV void pack_leave(pack_lane &s, int top, float *to, i64 pitch, bool store)
+// The finished rows top .. top + 3 leave for `to`, the others move up.
+template <int ROWS> QRS_DEV void pack_leave(pack_lane &s, int top, float *to, i64 pitch, bool store)
 {
     #pragma unroll
     for (int q = 0; q < ${SLOTS}; q++) {
@@ -134,12 +125,12 @@ template <int ROWS, int COUNT> QRS_DEV void pack_leave(pack_lane &s, int top, fl
         const power_of_two up = make_power_of_two(s.exponent[q]);
         float diagonal = s.x[q][0]; // what is left of the column, unless the tail was zero
         #pragma unroll
-        for (int k = 1; k < COUNT; k++)
+        for (int k = 1; k < 4; k++)
             diagonal = c == top + k ? s.x[q][k] : diagonal;
         diagonal = s.rho[q] != 0.0f ? reflector_beta(diagonal, s.squares[q]) : diagonal;
         diagonal = times(make_power_of_two(s.scale[q]), diagonal);
         #pragma unroll
-        for (int k = 0; k < COUNT; k++) {
+        for (int k = 0; k < 4; k++) {
             float y = c > top + k ? times(up, s.x[q][k]) : s.x[q][k] * s.rho[q];
             y = c == top + k ? diagonal : y;
             if (store${M % 4 > 0 and " && top + k < " .. M or ""}${SLOTS * L > N and " && c < " .. N or ""})
@@ -202,24 +193,25 @@ QRS_DEV void pack_factor(pack_lane &s, float *to, i64 pitch, bool store, float *
             *(f32x4 *)(pivot + k) = v;
         }
     }
-    pack_sync();
+    warp_sync();
 % for first = 0, K - 1, run do
     #pragma unroll 1
     for (int top = ${first}; top < ${math.min(first + run, align(K, 4))}; top += 4, to += 4 * pitch) {
+%   local at = run == 4 and first or "top"
 %   for jw = 0, 3 do
 %     local j, last = first + jw, first + run - 4 + jw
 %     if j < K then
-%       local check = last >= K and run > 4
-        ${check and "if (top + " .. jw .. " < " .. K .. ")\n            " or ""}pack_step<${PM - first}, ${j // L}, ${math.min((last + 1) // L, SLOTS - 1)}, ${jw}>(s, ${run == 4 and first or "top"}, pivot);
+%       local check = last >= K and run > 4 and "if (top + " .. jw .. " < " .. K .. ") " or ""
+        ${check}pack_step<${PM - first}, ${j // L}, ${math.min((last + 1) // L, SLOTS - 1)}, ${jw}>(s, ${at}, pivot);
 %     end
 %   end
-        pack_leave<${PM - first}, 4>(s, ${run == 4 and first or "top"}, to, pitch, store);
+        pack_leave<${PM - first}>(s, ${at}, to, pitch, store);
     }
 % end
 % if M > align(K, 4) then
     #pragma unroll 1
     for (int top = ${align(K, 4)}; top < ${M}; top += 4, to += 4 * pitch)
-        pack_leave<${PM}, 4>(s, top, to, pitch, store);
+        pack_leave<${PM}>(s, top, to, pitch, store);
 % end
     #pragma unroll
     for (int q = 0; q < ${SLOTS}; q++) {

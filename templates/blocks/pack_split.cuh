@@ -2,25 +2,26 @@
 //
 // Parameters: M, N <= 64, K = min(M, N); RW = ceil(M / 4); SLOTS = ceil(N / 32); IN, OUT layouts.
 // Layout: warp w holds row top + 4 k + w of its lane's columns as x[slot][k]; every four columns the finished rows x[.][0] leave for
-// H, R and V in one, and the others move up. Code: four steps straight-line, a copy for every 16 columns (ROWS rows a warp are left, columns before
-// 32 SLOT are finished), the loop over the copy's groups rolled: short enough to be fetched within a launch of a few microseconds.
+// H, R and V in one, and the others move up. Code: four steps straight-line, a copy for every 16 columns (ROWS rows a warp are left,
+// columns before 32 SLOT are finished), the loop over the copy's groups rolled: short enough to be fetched within a launch of a few
+// microseconds.
 // Every lane carries the pivot column at its warp's rows (xb) and finds the next one from its old values and its own g, as the
-// column's owner does, bit for bit. Scalars as in pack_reflector.cuh, without Newton steps. One barrier a column; what decides whether a step is
-// one of the rare ones is known long before its g, so nothing waits for the branch.
-// Measured on an H200, 32 x 32: see families/NOTES.md.
+// column's owner does, bit for bit. Scalars as in pack_reflector.cuh, without Newton steps. One barrier a column; whether a step is
+// one of the rare ones is known long before its g, so nothing waits for that branch.
 % local COLUMNS = 32 * SLOTS + 4 -- room for "next" of the last column
+% local in_columns = N % 32 > 0 and "l + 32 * t < " .. N or "true"
 struct alignas(16) pack_shared {
     float part[2][${COLUMNS}][4];      // dots by column and warp, one buffer a parity of the column
     float next[2][4][${align(RW, 4)}]; // old column j + 1 by warp
     float pivot[2][${COLUMNS}];        // the pivot row
-    f32x4 facts[4][${32 * SLOTS}];     // of finished columns, a copy a warp: alpha, squares, rho, the power of two that alpha was scaled by
+    f32x4 facts[4][${32 * SLOTS}];     // of finished columns, a copy a warp: alpha, squares, rho, exponent of alpha's scale
 };
 % local PART, NEXT, PIVOT = 16 * COLUMNS, 16 * align(RW, 4), 4 * COLUMNS -- from one parity to the other, in bytes
 
 // Addresses in parity 0, so that a step needs no arithmetic for them.
 struct pack_places {
-    saddr part, next, pivot;        // columns `top` and after, this warp's rows
-    saddr my_dot, my_dots, my_pivot, my_facts; // this lane's column
+    saddr part, next, pivot;                   // columns `top` and after; next: of this warp
+    saddr my_dot, my_dots, my_pivot, my_facts; // of this lane's column
 };
 
 struct pack_split_state {
@@ -42,9 +43,10 @@ template <int ROWS> QRS_DEV float pack_dot(const float *xb, const float *x)
     return (d[0] + d[1]) + (d[2] + d[3]);
 }
 
-// A tail without squares to speak of: true when it is exactly zero, otherwise the pivot column is rescaled and the step is to be repeated.
-// All threads call.
-template <int ROWS, int SLOT> QRS_DEV bool pack_rescale(pack_split_state &r, const pack_places &at, int b, int column, bool upper, float alpha, int *exponent)
+// A tail without squares to speak of: true when it is exactly zero, otherwise the pivot column is rescaled and the step is to be
+// repeated. above: row x[.][0] of this warp lies above the pivot. All threads call.
+template <int ROWS, int SLOT>
+QRS_DEV bool pack_rescale(pack_split_state &r, const pack_places &at, int b, int column, bool above, float alpha, int *exponent)
 {
     float most = 0.0f;
     #pragma unroll
@@ -63,7 +65,7 @@ template <int ROWS, int SLOT> QRS_DEV bool pack_rescale(pack_split_state &r, con
         #pragma unroll
         for (int k = 0; k < ROWS; k++) {
             r.xb[k] = times(shrink, r.xb[k]);
-            if ((int)lane() == column && (k > 0 || !upper)) // entries of R above the pivot keep their scale
+            if ((int)lane() == column && (k > 0 || !above)) // entries of R keep their scale
                 r.x[SLOT][k] = times(shrink, r.x[SLOT][k]);
         }
         *exponent += scale;
@@ -178,7 +180,7 @@ template <int ROWS> QRS_DEV void pack_leave(pack_split_state &r, const pack_plac
             y = r.x[t][0] * facts.z;
         if (l + 32 * t == row) // the diagonal of R: what is left of the column, unless the tail was zero
             y = times(make_power_of_two((int)as_u32(facts.w)), facts.z != 0.0f ? reflector_beta(facts.x, facts.y) : r.x[t][0]);
-        if (${M % 4 > 0 and "row < " .. M .. " && " or ""}${N % 32 > 0 and "l + 32 * t < " .. N or "true"})
+        if (${M % 4 > 0 and "row < " .. M .. " && " or ""}${in_columns})
             to[${OUT == "col" and "32 * t * ldh" or "32 * t"}] = y;
         #pragma unroll
         for (int k = 0; k + 1 < ROWS; k++)
@@ -202,8 +204,10 @@ QRS_DEV bool pack_split(const float *a, i64 lda, float *h, i64 ldh, float *tau, 
     #pragma unroll
     for (int k = 0; k < ${RW}; k++, from += 4${IN == "col" and "" or " * lda"})
         #pragma unroll
-        for (int t = 0; t < ${SLOTS}; t++)
-            r.x[t][k] = ${N % 32 > 0 and "l + 32 * t < " .. N .. " && " or ""}${M % 4 > 0 and "4 * k + w < " .. M or "true"} ? from[${IN == "col" and "32 * t * lda" or "32 * t"}] : 0.0f;
+        for (int t = 0; t < ${SLOTS}; t++) {
+            const bool in = ${M % 4 > 0 and "4 * k + w < " .. M .. " && " or ""}${in_columns};
+            r.x[t][k] = in ? from[${IN == "col" and "32 * t * lda" or "32 * t"}] : 0.0f;
+        }
     #pragma unroll
     for (int t = 0; t < ${SLOTS}; t++) {
         most[t] = 0.0f;
@@ -234,8 +238,8 @@ QRS_DEV bool pack_split(const float *a, i64 lda, float *h, i64 ldh, float *tau, 
         r.exponent[t] = ex;
     }
 
-    pack_places at = {to_saddr(s->part[0]),       to_saddr(s->next[0][w]),    to_saddr(s->pivot[0]),
-                      to_saddr(&s->part[0][l][w]), to_saddr(s->part[0][l]), to_saddr(&s->pivot[0][l]), to_saddr(&s->facts[w][l])};
+    pack_places at = {to_saddr(s->part[0]),    to_saddr(s->next[0][w]),   to_saddr(s->pivot[0]),   to_saddr(&s->part[0][l][w]),
+                      to_saddr(s->part[0][l]), to_saddr(&s->pivot[0][l]), to_saddr(&s->facts[w][l])};
     float *to = h + ${OUT == "col" and "l * ldh + w" or "w * ldh + l"};
     const i64 group = 4${OUT == "col" and "" or " * ldh"};
 % for first = 0, K - 1, 16 do

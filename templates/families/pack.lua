@@ -31,8 +31,10 @@ end
 local function layout(shape, p)
   if p.lanes == 128 then -- four warps, a lane per column (blocks/pack_split.cuh)
     local slots, rw = ceildiv(shape.n, 32), ceildiv(shape.m, 4)
-    return { SPLIT = true, MIN_BLOCKS = slots == 1 and 1 or (shape.n == 64 or shape.m <= 48) and 5 or 4, M = shape.m, N = shape.n, K = k_of(shape), L = 128, MB = 1, THREADS = 128, RW = rw, SLOTS = slots,
-             IN = shape.layout_in, OUT = shape.layout_out, SMEM = 2 * (20 * (32 * slots + 4) + 16 * align(rw, 4)) + 64 * 32 * slots }
+    return { SPLIT = true, M = shape.m, N = shape.n, K = k_of(shape), L = 128, MB = 1, THREADS = 128, RW = rw, SLOTS = slots,
+             IN = shape.layout_in, OUT = shape.layout_out, SMEM = 2 * (20 * (32 * slots + 4) + 16 * align(rw, 4)) + 64 * 32 * slots,
+             -- As many as registers allow without spills: 640 matrices on 132 SMs are five each.
+             MIN_BLOCKS = slots == 1 and 1 or (shape.n == 64 or shape.m <= 48) and 5 or 4 }
   end
   local ld, ms = strides(shape, p)
   local mb = per_block(shape, p)
@@ -58,9 +60,9 @@ return {
       doc = "lanes that hold one matrix; 1: the whole matrix in a thread; 128: four warps, a lane per column, rows dealt to the warps",
       default = function(shape, device)
         if shape.m * shape.n <= 36 then return 1 end
-        -- Too few matrices to fill the GPU: what counts is the chain of one.
-        if not shape.batch_invariant and shape.max_batch <= 4 * device.sms and shape.m > 16 and shape.n > 8 then return 128 end
-        if shape.n > 32 then return 128 end
+        -- Too few matrices to fill the GPU: what counts is the chain of one. Wide ones need the registers of four warps.
+        local few = not shape.batch_invariant and shape.max_batch <= 2 * device.sms
+        if shape.n > 32 or few and shape.m >= 16 and shape.n > 8 then return 128 end
         local lanes = 1
         while lanes < shape.n do lanes = lanes * 2 end
         return lanes
@@ -141,17 +143,6 @@ QRS_KERNEL(pack, 128, ${MIN_BLOCKS})(const float *a, i64 lda, i64 stride_a, floa
 }
 % else
 // ${M} x ${N}, ${L} lanes a matrix, ${MB} matrices a block.
-QRS_DEV void pack_sync()
-{
-% if L <= 32 then
-    warp_sync();
-% elseif THREADS == L then
-    block_sync();
-% else
-    bar_sync(1 + (int)threadIdx.x / ${L}, ${L});
-% end
-}
-
 % if IN_TILE or OUT_TILE then
 % include("blocks/pack_stage.cuh")
 % end
