@@ -2,12 +2,12 @@
 //
 // Parameters: M, N, K = min(M, N); L lanes a matrix, 2..32; SLOTS = ceil(N / L) columns a lane; PM = M rounded up to 4.
 // Layout: lane c holds column q L + c as x[q][k], rows `top` and after; every four columns the finished rows leave for H, R and V in one,
-// and the others move up. What a matrix of up to 32 rows costs is instructions, so its code is straight-line and works on the rows that are
-// left; taller ones have one copy of four steps for every few groups (registers move), as their code would not stay in the instruction
-// cache.
+// and the others move up. What a small matrix costs is instructions, so its code is straight-line and works on the rows that are left;
+// taller ones have one copy of four steps for every few groups (registers move): straight-line code would take seconds to compile at
+// 32 rows, and not stay in the instruction cache at 64.
 // The pivot column travels through pivot[2][PM] (double-buffered, one warp_sync() a column); a dot with the lane's own column needs no
 // reduction at all. V stays unscaled in the registers of finished columns until its row leaves.
-% local run = (M <= 32 or L < 8) and 4 or math.min(L, 16) -- columns a copy of the code
+% local run = (M <= 24 or L < 8) and 4 or M <= 32 and 8 or math.min(L, 16) -- columns a copy of the code
 struct pack_lane {
     float x[${SLOTS}][${PM}];
     float rho[${SLOTS}], squares[${SLOTS}]; // of finished columns
