@@ -183,22 +183,30 @@ qg_status qg_config_read(const char *path, qg_config **out, qg_error *err) {
     return s;
 }
 
-qg_status qg_config_from_shape(const char *text, qg_config **out, qg_error *err) {
-    qg_shape shape;
+static qg_status add_word(qg_config *c, const char *text, qg_error *err) {
     int64_t batch;
-    qg_status s = qg_shape_parse(text, &shape, &batch, err);
+    qg_config_entry *e = &c->entries[c->count];
+    qg_status s = qg_shape_parse(text, &e->shape, &batch, err);
     if (s) return s;
-    qg_config *c = new_config("--shape");
-    if (c) c->entries = calloc(1, sizeof *c->entries);
-    if (!c || !c->entries) {
-        qg_config_free(c);
-        return qg_fail(err, QG_NO_MEMORY, "--shape", "out of memory", "");
-    }
-    c->count = 1;
-    c->entries[0].shape = shape;
-    snprintf(c->entries[0].where, sizeof c->entries[0].where, "--shape %.100s", text);
-    *out = c;
+    snprintf(e->where, sizeof e->where, "--shape %.100s", text);
+    for (int i = 0; i < c->count; i++)
+        if (same_shape(&c->entries[i], e))
+            return qg_fail(err, QG_BAD_INPUT, e->where, "given twice", "each shape once");
+    c->count++;
     return QG_OK;
+}
+
+qg_status qg_config_from_shapes(const char *const *texts, int count, qg_config **out, qg_error *err) {
+    qg_config *c = new_config("--shape");
+    if (c) c->entries = calloc((size_t)count + 1, sizeof *c->entries);
+    qg_status s = c && c->entries ? QG_OK : qg_fail(err, QG_NO_MEMORY, "--shape", "out of memory", "");
+    for (int i = 0; i < count && !s; i++)
+        s = add_word(c, texts[i], err);
+    if (s)
+        qg_config_free(c);
+    else
+        *out = c;
+    return s;
 }
 
 void qg_config_free(qg_config *c) {

@@ -20,8 +20,8 @@ typedef struct qg_config {
 } qg_config;
 
 qg_status qg_config_read(const char *path, qg_config **out, qg_error *err);
-/* The same from "640x512x512:fp16". */
-qg_status qg_config_from_shape(const char *text, qg_config **out, qg_error *err);
+/* The same from words such as "640x512x512:fp16", each shape once. */
+qg_status qg_config_from_shapes(const char *const *texts, int count, qg_config **out, qg_error *err);
 void qg_config_free(qg_config *c);
 
 typedef struct qg_case {
@@ -44,8 +44,8 @@ typedef struct qg_suite {
 } qg_suite;
 
 qg_status qg_suite_read(const char *path, qg_suite **out, qg_error *err);
-qg_status qg_suite_from_shape(const char *text, qg_suite **out,
-                              qg_error *err); /* one dense test, one benchmark */
+/* A dense test and benchmark for each word. */
+qg_status qg_suite_from_shapes(const char *const *texts, int count, qg_suite **out, qg_error *err);
 void qg_suite_free(qg_suite *s);
 
 /* Renders every entry into dir: NAME.cu, NAME.json (program) and manifest.json, through a temporary sibling

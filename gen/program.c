@@ -175,8 +175,8 @@ static qg_status parse_arg(const qg_program *p, const json_t *value, qg_arg *arg
 
 static qg_status parse_launch(const qg_program *p, const json_t *value, qg_op *op, const qg_where *where,
                               qg_error *err) {
-    static const char *const keys[] = {"op",   "kernel",      "grid", "block", "cluster",
-                                       "smem", "cooperative", "args", NULL};
+    static const char *const keys[] = {"op",   "kernel",      "grid",  "block", "cluster",
+                                       "smem", "cooperative", "early", "args",  NULL};
     const char *kernel = NULL;
     const json_t *args;
     int64_t block, cluster;
@@ -190,6 +190,7 @@ static qg_status parse_launch(const qg_program *p, const json_t *value, qg_op *o
         (s = qg_json_integer(value, "cluster", 1, 16, &cluster, where, err)) ||
         (s = expr_at(value, "smem", &op->smem, where, err)) ||
         (s = qg_json_bool(value, "cooperative", &op->cooperative, where, err)) ||
+        (json_object_get(value, "early") && (s = qg_json_bool(value, "early", &op->early, where, err))) ||
         (s = qg_json_array(value, "args", &args, where, err)))
         return s;
     if (json_array_size(args) > MAX_ARGS)

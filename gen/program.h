@@ -7,9 +7,11 @@
  * bytes "ops": [
  *       {"op": "clear",  "buffer": "flags", "offset": EXPR, "bytes": EXPR},          fills with zero bytes
  *       {"op": "launch", "kernel": "panel", "grid": [EXPR, EXPR, EXPR], "block": INT, "cluster": INT, "smem":
- * EXPR, "cooperative": BOOL, "args": [ARG ...]} ... ] } EXPR: an integer, or a string such as "ceildiv(batch,
- * 8) * 32": + - * / ( ) ceildiv min max, the variables batch, lda, ldh, sms, smem_optin, smem_sm, l2,
- * max_cluster, regs; 64-bit, overflow and division by zero are errors. ARG:  {"i32": EXPR} {"i64": EXPR}
+ * EXPR, "cooperative": BOOL, "early": BOOL, "args": [ARG ...]} ... ] } early (may be left out: false): the
+ * launch may start while the one ahead of it in the stream still runs, its kernel waits by itself
+ * (device/launch.cuh). EXPR: an integer, or a string such as "ceildiv(batch, 8) * 32": + - * / ( ) ceildiv
+ * min max, the variables batch, lda, ldh, sms, smem_optin, smem_sm, l2, max_cluster, regs; 64-bit, overflow
+ * and division by zero are errors. ARG:  {"i32": EXPR} {"i64": EXPR}
  * {"f32": NUMBER} {"call": "batch|lda|ldh|stride_a|stride_h|stride_tau"} (int64)
  *         {"pointer": "A|H|tau|info|gates"} (64-bit device pointer)
  *         {"workspace": "V", "offset": EXPR} (64-bit device pointer into a buffer; offset optional)
@@ -106,7 +108,7 @@ typedef struct qg_op {
     int block;
     int cluster;
     qg_expr *smem;
-    bool cooperative;
+    bool cooperative, early;
     qg_arg *args;
     int arg_count;
 } qg_op;

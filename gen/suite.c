@@ -89,6 +89,36 @@ static qg_status read_case(const json_t *value, size_t index, qg_case *c, const 
     return qg_failf(err, QG_BAD_INPUT, at.text, "\"fp32\" or \"fp16\"", "found \"%.60s\"", precision);
 }
 
+/* How many cases an entry of the list stands for: "batch" and "n" may be lists, and every pair of theirs is a
+ * case. */
+static size_t list_length(const json_t *entry, const char *key) {
+    const json_t *value = json_object_get(entry, key);
+    return json_is_array(value) ? json_array_size(value) : 1;
+}
+
+/* The entry with one of its values for `key`, where it has a list. */
+static int pick(json_t *entry, const char *key, size_t index) {
+    json_t *list = json_object_get(entry, key);
+    return json_is_array(list) ? json_object_set(entry, key, json_array_get(list, index)) : 0;
+}
+
+static qg_status read_entry(const json_t *entry, qg_case *cases, int *count, const qg_where *where,
+                            qg_error *err) {
+    size_t batches = list_length(entry, "batch"), sizes = list_length(entry, "n");
+    if (!batches || !sizes)
+        return qg_fail(err, QG_BAD_INPUT, where->text, "an empty list", "at least one value");
+    qg_status s = QG_OK;
+    for (size_t i = 0; i < batches * sizes && !s; i++) {
+        json_t *one = json_copy((json_t *)(uintptr_t)entry);
+        if (!one || pick(one, "batch", i % batches) || pick(one, "n", i / batches))
+            s = qg_fail(err, QG_NO_MEMORY, where->text, "out of memory", "");
+        if (!s) s = read_case(one, (size_t)*count, &cases[*count], where, err);
+        json_decref(one);
+        (*count)++;
+    }
+    return s;
+}
+
 static qg_status read_cases(const json_t *root, const char *key, qg_case **out, int *count,
                             const qg_where *where, qg_error *err) {
     const json_t *list;
@@ -96,15 +126,16 @@ static qg_status read_cases(const json_t *root, const char *key, qg_case **out, 
     qg_status s = qg_json_array(root, key, &list, where, err);
     if (s) return s;
     qg_where at = qg_where_key(where, key);
-    if (json_array_size(list) > MAX_CASES)
-        return qg_failf(err, QG_BAD_INPUT, at.text, "", "more than %d cases", MAX_CASES);
-    *out = calloc(json_array_size(list) + 1, sizeof **out);
+    size_t total = 0;
+    for (size_t i = 0; i < json_array_size(list); i++)
+        total += list_length(json_array_get(list, i), "batch") * list_length(json_array_get(list, i), "n");
+    if (total > MAX_CASES) return qg_failf(err, QG_BAD_INPUT, at.text, "", "more than %d cases", MAX_CASES);
+    *out = calloc(total + 1, sizeof **out);
     if (!*out) return qg_fail(err, QG_NO_MEMORY, at.text, "out of memory", "");
     for (size_t i = 0; i < json_array_size(list) && !s; i++) {
         qg_where item = qg_where_index(&at, i);
-        s = read_case(json_array_get(list, i), i, &(*out)[i], &item, err);
+        s = read_entry(json_array_get(list, i), *out, count, &item, err);
     }
-    *count = (int)json_array_size(list);
     return s;
 }
 
@@ -147,36 +178,44 @@ qg_status qg_suite_read(const char *path, qg_suite **out, qg_error *err) {
     return s;
 }
 
-qg_status qg_suite_from_shape(const char *text, qg_suite **out, qg_error *err) {
+static qg_status read_word(const char *text, int index, qg_case *out, qg_error *err) {
     qg_shape shape;
     int64_t batch;
     qg_status s = qg_shape_parse(text, &shape, &batch, err);
     if (s) return s;
     if (shape.m < 1 || shape.n < 1 || batch < 1)
         return qg_fail(err, QG_BAD_INPUT, "--shape", text, "at least one matrix, row and column");
+    *out = (qg_case){.batch = batch,
+                     .m = shape.m,
+                     .n = shape.n,
+                     .kind = "dense",
+                     .seed = 1000 + (uint64_t)index,
+                     .has_precision = strchr(text, ':') != NULL,
+                     .precision = shape.precision,
+                     .layout_in = shape.layout_in,
+                     .layout_out = shape.layout_out};
+    return QG_OK;
+}
+
+qg_status qg_suite_from_shapes(const char *const *texts, int count, qg_suite **out, qg_error *err) {
     qg_suite *suite = new_suite("--shape");
     if (suite) {
-        suite->name = strdup(text);
-        suite->tests = calloc(1, sizeof *suite->tests);
-        suite->benchmarks = calloc(1, sizeof *suite->benchmarks);
+        suite->name = strdup(count == 1 ? texts[0] : "--shape");
+        suite->tests = calloc((size_t)count + 1, sizeof *suite->tests);
+        suite->benchmarks = calloc((size_t)count + 1, sizeof *suite->benchmarks);
     }
-    if (!suite || !suite->name || !suite->tests || !suite->benchmarks) {
+    bool whole = suite && suite->name && suite->tests && suite->benchmarks;
+    qg_status s = whole ? QG_OK : qg_fail(err, QG_NO_MEMORY, "--shape", "out of memory", "");
+    for (int i = 0; i < count && !s; i++) {
+        s = read_word(texts[i], i, &suite->tests[i], err);
+        suite->benchmarks[i] = suite->tests[i];
+        suite->test_count = suite->benchmark_count = i + 1;
+    }
+    if (s)
         qg_suite_free(suite);
-        return qg_fail(err, QG_NO_MEMORY, "--shape", "out of memory", "");
-    }
-    qg_case c = {.batch = batch,
-                 .m = shape.m,
-                 .n = shape.n,
-                 .kind = "dense",
-                 .seed = 1000,
-                 .has_precision = strchr(text, ':') != NULL,
-                 .precision = shape.precision,
-                 .layout_in = shape.layout_in,
-                 .layout_out = shape.layout_out};
-    suite->tests[0] = suite->benchmarks[0] = c;
-    suite->test_count = suite->benchmark_count = 1;
-    *out = suite;
-    return QG_OK;
+    else
+        *out = suite;
+    return s;
 }
 
 void qg_suite_free(qg_suite *s) {

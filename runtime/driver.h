@@ -46,19 +46,20 @@ enum { /* CUfunction_attribute */
        QRT_FUNCTION_NON_PORTABLE_CLUSTER = 14,
 };
 
-enum { QRT_LAUNCH_COOPERATIVE = 2, QRT_LAUNCH_CLUSTER = 4 }; /* CUlaunchAttributeID */
-enum { QRT_CAPTURE_NONE = 0 };                               /* CUstreamCaptureStatus */
-enum { QRT_CAPTURE_MODE_RELAXED = 2 };                       /* CUstreamCaptureMode */
-enum { QRT_STREAM_NON_BLOCKING = 1 };                        /* CUstream_flags */
-enum { QRT_TENSOR_FLOAT16 = 6, QRT_TENSOR_FLOAT32 = 7 };     /* CUtensorMapDataType */
-enum { QRT_TENSOR_L2_128B = 2 };                             /* CUtensorMapL2promotion */
+/* CUlaunchAttributeID; the third is programmatic stream serialization */
+enum { QRT_LAUNCH_COOPERATIVE = 2, QRT_LAUNCH_CLUSTER = 4, QRT_LAUNCH_EARLY = 6, QRT_LAUNCH_ATTRIBUTES = 3 };
+enum { QRT_CAPTURE_NONE = 0 };                           /* CUstreamCaptureStatus */
+enum { QRT_CAPTURE_MODE_RELAXED = 2 };                   /* CUstreamCaptureMode */
+enum { QRT_STREAM_NON_BLOCKING = 1 };                    /* CUstream_flags */
+enum { QRT_TENSOR_FLOAT16 = 6, QRT_TENSOR_FLOAT32 = 7 }; /* CUtensorMapDataType */
+enum { QRT_TENSOR_L2_128B = 2 };                         /* CUtensorMapL2promotion */
 
 typedef struct qrt_launch_attribute { /* CUlaunchAttribute */
     int id;
     char pad[4];
     union {
         char bytes[64];
-        int cooperative;
+        int cooperative, early;
         unsigned cluster[3];
     } value;
 } qrt_launch_attribute;

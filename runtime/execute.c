@@ -2,6 +2,7 @@
 #include "runtime/module_inside.h"
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 
 typedef struct frame { /* one call in progress */
     const qrt_module *module;
@@ -148,7 +149,8 @@ static qg_status launch(const frame *f, const qrt_op *op, arguments *to, qg_erro
         return qg_failf(err, QG_INTERNAL, f->module->plan->name, "",
                         "kernel %s asks for %lld bytes of shared memory in this call, %lld were opted in to",
                         op->op->kernel, (long long)smem, (long long)function->smem);
-    qrt_launch_attribute attributes[2] = {op->attributes[0], op->attributes[1]};
+    qrt_launch_attribute attributes[QRT_LAUNCH_ATTRIBUTES];
+    memcpy(attributes, op->attributes, sizeof attributes);
     qrt_launch_config config = {.grid = {grid[0], grid[1], grid[2]},
                                 .block = {(unsigned)op->op->block, 1, 1},
                                 .smem = (unsigned)smem,

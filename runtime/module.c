@@ -37,6 +37,11 @@ static void ready_attributes(qrt_op *ready) {
         a->value.cluster[0] = (unsigned)ready->op->cluster;
         a->value.cluster[1] = a->value.cluster[2] = 1;
     }
+    if (ready->op->early) {
+        qrt_launch_attribute *a = &ready->attributes[ready->attribute_count++];
+        a->id = QRT_LAUNCH_EARLY;
+        a->value.early = 1;
+    }
 }
 
 static qg_status ready_launch(qrt_module *module, qrt_op *ready, qg_error *err) {

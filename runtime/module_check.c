@@ -2,6 +2,7 @@
  */
 #include "runtime/module_inside.h"
 #include <stdio.h>
+#include <string.h>
 
 /* A call of the largest batch that the plan is for, matrices packed. */
 static qg_call full_call(const qg_plan *plan) {
@@ -47,7 +48,8 @@ static qg_status check_cluster(const qrt_module *module, const qrt_op *op, const
     int clusters = 0;
     if (largest <= 1) return refuse(module, op, "blocks a cluster", op->op->cluster, 1, err);
     if (!d->max_clusters) return QG_OK;
-    qrt_launch_attribute attributes[2] = {op->attributes[0], op->attributes[1]};
+    qrt_launch_attribute attributes[QRT_LAUNCH_ATTRIBUTES];
+    memcpy(attributes, op->attributes, sizeof attributes);
     qrt_launch_config config = {.grid = {grid[0], grid[1], grid[2]},
                                 .block = {(unsigned)op->op->block, 1, 1},
                                 .smem = (unsigned)smem,

@@ -35,7 +35,7 @@ typedef struct qrt_op {
     int function; /* index */
     qrt_value grid[3], smem;
     qrt_arg *args;
-    qrt_launch_attribute attributes[2];
+    qrt_launch_attribute attributes[QRT_LAUNCH_ATTRIBUTES];
     unsigned attribute_count;
 } qrt_op;
 

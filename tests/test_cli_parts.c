@@ -7,6 +7,7 @@
 #include "runtime/cli/floors.h"
 #include "runtime/cli/output.h"
 #include "runtime/cli/select.h"
+#include "runtime/cli/standing.h"
 #include "runtime/cli/timing.h"
 #include <math.h>
 #include <stdlib.h>
@@ -186,6 +187,27 @@ static void an_earlier_run_is_matched_by_case(void **state) {
     free(other);
 }
 
+/* ---- standing ---- */
+
+static void a_standing_names_what_a_baseline_does_faster(void **state) {
+    (void)state;
+    json_t *results = json_loads(
+        "[{\"name\": \"a\", \"mean_us\": 2, \"baseline\": {\"cublas\": {\"mean_us\": 8}, \"cusolver\": "
+        "{\"error\": \"no\"}}},"
+        " {\"name\": \"b\", \"mean_us\": 4, \"baseline\": {\"cublas\": {\"mean_us\": 2}}},"
+        " {\"name\": \"c\", \"verdict\": \"failed\", \"baseline\": {\"cublas\": {\"mean_us\": 1}}}]",
+        0, NULL);
+    json_t *standing = cli_standing_of(results);
+    const json_t *one = json_object_get(standing, "cublas"), *slower = json_object_get(one, "slower");
+    assert_int_equal(json_object_size(standing), 1);
+    assert_int_equal(json_integer_value(json_object_get(one, "cases")), 2);
+    assert_true(fabs(json_real_value(json_object_get(one, "geometric_mean_ratio")) - sqrt(2)) < 1e-12);
+    assert_int_equal(json_array_size(slower), 1);
+    assert_string_equal(json_string_value(json_array_get(slower, 0)), "b");
+    json_decref(standing);
+    json_decref(results);
+}
+
 /* ---- the GPU backend; the stand-in's kernels do nothing ---- */
 
 static void the_first_gpu_is_taken_and_judged(void **state) {
@@ -227,6 +249,28 @@ static char *build_rivals(void) {
     return qt_format("LD_LIBRARY_PATH=%s", folder);
 }
 
+static void a_first_use_is_timed_cold_and_warm(void **state) {
+    (void)state;
+    char *cache = qt_format("QRSMITH_CACHE_DIR=%s/cache", folder);
+    const char *const env[] = {cache, NULL};
+    qt_fake_gpu(folder);
+    qt_output o = qt_run((const char *const[]){qt_bin(), "bench", "--shape", "3x9x5", "--shape", "2x9x5",
+                                               "--max-seconds", "0.01", "--first-use", "--json", "-", NULL},
+                         env);
+    assert_int_equal(o.code, 1); /* the stand-in's kernels do nothing, so ours fails */
+    json_t *root = json_loads(o.out, 0, NULL), *result;
+    const json_t *results = json_object_get(root, "results");
+    size_t i;
+    assert_int_equal(json_array_size(results), 2);
+    json_array_foreach(results, i, result) {
+        assert_true(json_real_value(json_object_get(result, "first_use_cold_ms")) > 0);
+        assert_true(json_real_value(json_object_get(result, "first_use_warm_ms")) > 0);
+    }
+    json_decref(root);
+    qt_output_free(&o);
+    free(cache);
+}
+
 static void rivals_are_timed_in_the_same_run(void **state) {
     (void)state;
     char *cache = qt_format("QRSMITH_CACHE_DIR=%s/cache", folder), *path = build_rivals();
@@ -256,6 +300,7 @@ int main(void) {
         cmocka_unit_test(outputs_appear_together),
         cmocka_unit_test(a_failed_publication_is_undone),
         cmocka_unit_test(a_symbolic_link_is_written_through),
+        cmocka_unit_test(a_standing_names_what_a_baseline_does_faster),
         cmocka_unit_test(statistics_are_right),
         cmocka_unit_test(arrays_fill_256_mib),
         cmocka_unit_test(floors_follow_products),
@@ -263,6 +308,7 @@ int main(void) {
         cmocka_unit_test(forced_values_keep_their_type),
         cmocka_unit_test(an_earlier_run_is_matched_by_case),
         cmocka_unit_test(the_first_gpu_is_taken_and_judged),
+        cmocka_unit_test(a_first_use_is_timed_cold_and_warm),
         cmocka_unit_test(rivals_are_timed_in_the_same_run),
     };
     return cmocka_run_group_tests_name("cli parts", tests, make_folder, remove_folder);

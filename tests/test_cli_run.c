@@ -382,6 +382,13 @@ static void wrong_results_fail(void **state) {
 
 static void bench_on_the_cpu_is_labelled(void **state) {
     (void)state;
+    qt_output several = qt_qrsmith("bench", "--shape", "3x9x5", "--shape", "2x4x4", "--device", "cpu",
+                                   "--max-seconds", "0.01");
+    expect_code(&several, 0);
+    qt_assert_contains(several.out, "3 x 9 x 5");
+    qt_assert_contains(several.out, "2 x 4 x 4");
+    qt_assert_contains(several.out, "over 2 cases");
+    qt_output_free(&several);
     char *json = qt_format("%s/now.json", folder), *torn = qt_format("%s/torn.json", folder);
     qt_output o =
         qt_qrsmith("bench", "--shape", "3x9x5", "--device", "cpu", "--max-seconds", "0.05", "--json", json);

@@ -331,7 +331,7 @@ static void a_shape_s_word_gives_batch_rows_columns_and_precision(void **state) 
     qt_succeeded(qg_shape_parse("0x0x1048576", &s, &batch, &err), &err);
     assert_true(batch == 0 && s.max_batch == 1 && s.m == 0 && s.n == QG_MAX_DIM && s.precision == QG_FP32);
     qg_config *c = NULL;
-    qt_succeeded(qg_config_from_shape("3x5x7:fp32", &c, &err), &err);
+    qt_succeeded(qg_config_from_shapes(&(const char *){"3x5x7:fp32"}, 1, &c, &err), &err);
     assert_true(c->count == 1 && c->entries[0].shape.max_batch == 3 && c->entries[0].shape.n == 7);
     qg_config_free(c);
 }

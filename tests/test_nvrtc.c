@@ -5,6 +5,7 @@
 
 #include "gen/config.h"
 #include "runtime/compile.h"
+#include "tests/lib/micro.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -225,6 +226,25 @@ static void every_family_compiles_for_the_other_targets(void **state) {
         if (!taken[t]) fail_msg("no family takes anything on %s", targets[t].name);
 }
 
+static void the_microbenchmarks_compile_clean(void **state) {
+    (void)state;
+    qg_error err = {0};
+    qg_library *micro;
+    qg_device h200;
+    if (qg_library_open(&(qg_library_options){.extra_families = QT_MICRO_FOLDER}, &micro, &err))
+        fail_with(QT_MICRO_FOLDER, &err);
+    if (qg_device_profile("h200", &h200, &err)) fail_with("h200", &err);
+    for (const qt_micro *m = qt_micros; m->family; m++) {
+        qg_shape shape = qt_micro_shape(m);
+        qg_plan *plan;
+        if (qg_plan_make(micro, &shape, &h200, &(qg_request){.family = m->family}, &plan, &err))
+            fail_with(m->family, &err);
+        add_job(plan);
+    }
+    run_jobs();
+    qg_library_close(micro);
+}
+
 /* ---------------------------------------------------------------------------------------------- the compiler
  * itself */
 
@@ -275,6 +295,7 @@ int main(void) {
         cmocka_unit_test(small_set_compiles_clean),
         cmocka_unit_test(optimizers_set_compiles_clean),
         cmocka_unit_test(every_family_compiles_for_the_other_targets),
+        cmocka_unit_test(the_microbenchmarks_compile_clean),
     };
     return cmocka_run_group_tests_name("nvrtc", tests, set_up, tear_down);
 }

@@ -382,6 +382,9 @@ static void operations_that_are_not_as_described_are_refused(void **state) {
          "\"smem\": 0, "
          "\"cooperative\": true, \"args\": {}}",
          "a list"},
+        {"{\"op\": \"launch\", \"kernel\": \"k\", \"grid\": [1, 1, 1], \"block\": 32, \"cluster\": 1, "
+         "\"smem\": 0, \"cooperative\": false, \"early\": 1}",
+         "true or false"},
         {"{\"op\": \"launch\", \"kernel\": \"k\", \"stream\": 1}", "unknown key \"stream\""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

@@ -187,6 +187,21 @@ static void every_kind_of_argument_arrives(void **state) {
     qrs_context_destroy(context);
 }
 
+static void early_launches_carry_their_attribute(void **state) {
+    (void)state;
+    qrs_context *context = open_context();
+    qrs_plan *plan;
+    check(make_plan(context, "{\"early\": 1, \"cluster\": 2, \"cooperative\": 1}", 0, &plan));
+    arrays a = make_arrays(context, plan);
+    check(factor(plan, &a, 3, NULL));
+    assert_int_equal(fake->launches[0].early, 1);
+    assert_int_equal(fake->launches[0].cluster, 2);
+    assert_int_equal(fake->launches[1].early, 0);
+    free_arrays(&a);
+    qrs_plan_destroy(plan);
+    qrs_context_destroy(context);
+}
+
 static void clusters_and_cooperative_launches_carry_their_attributes(void **state) {
     (void)state;
     qrs_context *context = open_context();
@@ -658,6 +673,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(launches_reach_the_driver_as_the_program_says),
         TEST(every_kind_of_argument_arrives),
+        TEST(early_launches_carry_their_attribute),
         TEST(clusters_and_cooperative_launches_carry_their_attributes),
         TEST(what_the_device_cannot_hold_is_refused_when_the_plan_is_made),
         TEST(driver_errors_come_back_with_the_drivers_words),

@@ -73,6 +73,9 @@ static void every_suite_that_comes_with_qrsmith_is_read(void **state) {
     qt_succeeded(qg_suite_read("configs/suites/contest.json", &s, &err), &err);
     assert_true(s->test_count == 22 && s->benchmark_count == 12);
     qg_suite_free(s);
+    qt_succeeded(qg_suite_read("configs/suites/sizes.json", &s, &err), &err);
+    assert_true(s->test_count == 0 && s->benchmark_count == 60);
+    qg_suite_free(s);
     qt_succeeded(qg_suite_read("configs/suites/small.json", &s, &err), &err);
     assert_true(s->test_count > 0);
     qg_suite_free(s);
@@ -125,21 +128,51 @@ static void a_shape_s_word_is_a_suite_of_one_dense_case(void **state) {
     (void)state;
     qg_suite *s = NULL;
     qg_error err;
-    qt_succeeded(qg_suite_from_shape("4x6x5:fp16", &s, &err), &err);
+    qt_succeeded(qg_suite_from_shapes(&(const char *){"4x6x5:fp16"}, 1, &s, &err), &err);
     assert_true(s->test_count == 1 && s->benchmark_count == 1 && s->tests[0].m == 6 &&
                 s->tests[0].has_precision);
     qg_suite_free(s);
-    qt_succeeded(qg_suite_from_shape("4x6x5", &s, &err), &err);
+    qt_succeeded(qg_suite_from_shapes(&(const char *){"4x6x5"}, 1, &s, &err), &err);
     assert_false(s->tests[0].has_precision);
     qg_suite_free(s);
-    qt_refused(qg_suite_from_shape("0x6x5", &s, &err), &err, QG_BAD_INPUT, "--shape", "at least one matrix",
-               NULL);
-    qt_refused(qg_suite_from_shape("1x0x5", &s, &err), &err, QG_BAD_INPUT, "--shape", "at least one matrix",
-               NULL);
+    qt_refused(qg_suite_from_shapes(&(const char *){"0x6x5"}, 1, &s, &err), &err, QG_BAD_INPUT, "--shape",
+               "at least one matrix", NULL);
+    qt_refused(qg_suite_from_shapes(&(const char *){"1x0x5"}, 1, &s, &err), &err, QG_BAD_INPUT, "--shape",
+               "at least one matrix", NULL);
+}
+
+static void several_words_are_a_case_each_in_their_order(void **state) {
+    (void)state;
+    static const char *const words[] = {"4x6x5", "2x3x3:fp16", "4x6x5"};
+    qg_suite *s = NULL;
+    qg_error err;
+    qt_succeeded(qg_suite_from_shapes(words, 3, &s, &err), &err);
+    assert_true(s->test_count == 3 && s->benchmark_count == 3);
+    assert_true(s->benchmarks[0].batch == 4 && s->benchmarks[1].batch == 2 && s->benchmarks[1].has_precision);
+    qg_suite_free(s);
+}
+
+static void lists_of_batches_and_sizes_are_a_case_a_pair(void **state) {
+    (void)state;
+    qg_suite *s =
+        accepted("\"tests\": [{\"batch\": [1, 9], \"n\": [4, 5, 6], \"kind\": \"dense\"}, {\"batch\": 2, "
+                 "\"n\": 7, \"kind\": \"dense\"}]");
+    assert_int_equal(s->test_count, 7);
+    assert_true(s->tests[0].batch == 1 && s->tests[0].m == 4 && s->tests[1].batch == 9 && s->tests[1].n == 4);
+    assert_true(s->tests[5].batch == 9 && s->tests[5].n == 6 && s->tests[5].seed == 1005);
+    assert_true(s->tests[6].batch == 2 && s->tests[6].seed == 1006);
+    qg_suite_free(s);
+    qg_error err;
+    qt_refused(read_members("\"tests\": [{\"batch\": [], \"n\": 4, \"kind\": \"dense\"}]", &s, &err), &err,
+               QG_BAD_INPUT, "$.tests[0]", "an empty list", NULL);
+    qt_refused(read_members("\"tests\": [{\"batch\": [1, 0], \"n\": 4, \"kind\": \"dense\"}]", &s, &err),
+               &err, QG_BAD_INPUT, "$.tests[0].batch", "0", NULL);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(several_words_are_a_case_each_in_their_order),
+        cmocka_unit_test(lists_of_batches_and_sizes_are_a_case_a_pair),
         cmocka_unit_test(a_case_has_the_documented_defaults),
         cmocka_unit_test(every_key_of_a_case_is_read),
         cmocka_unit_test(the_reader_and_the_judge_know_the_same_kinds),

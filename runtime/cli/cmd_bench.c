@@ -3,10 +3,12 @@
 #include "runtime/cli/case.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/earlier.h"
+#include "runtime/cli/first_use.h"
 #include "runtime/cli/floors.h"
 #include "runtime/cli/output.h"
 #include "runtime/cli/report.h"
 #include "runtime/cli/room.h"
+#include "runtime/cli/standing.h"
 #include "runtime/cli/timing.h"
 #include <math.h>
 #include <stdio.h>
@@ -20,13 +22,14 @@ typedef struct values {
     cli_force force;
     const char *device, *precision, *json, *versus, *baseline;
     double max_seconds;
-    bool lineinfo;
+    bool lineinfo, first_use;
 } values;
 
 typedef struct bench {
     const values *v;
     cli_room room;
     cli_timer timer;
+    cli_device *fresh; /* for --first-use: the same GPU without a cache; else NULL */
     cli_baseline *rivals[RIVALS_MAX];
     int rival_count;
     char rival_names[RIVALS_MAX][64];
@@ -101,6 +104,18 @@ static qg_status time_ours(bench *b, cli_case *c, json_t *o, qg_error *err) {
     return QG_OK;
 }
 
+static qg_status time_first_use(bench *b, const qg_case *test, qg_precision precision, json_t *o,
+                                qg_error *err) {
+    cli_first_use first;
+    if (!b->fresh) return QG_OK;
+    qg_status status =
+        cli_first_use_of(b->fresh, b->room.device, test, precision, &b->room.request, &first, err);
+    if (status != QG_OK) return status;
+    json_object_set_new(o, "first_use_cold_ms", cli_json_real(first.cold_ms));
+    json_object_set_new(o, "first_use_warm_ms", cli_json_real(first.warm_ms));
+    return QG_OK;
+}
+
 /* A rival that cannot do a case says so in its place; ours counts all the same. */
 static void time_rivals(bench *b, const qg_case *test, json_t *o) {
     json_t *all = json_object();
@@ -126,6 +141,12 @@ static double number(const json_t *o, const char *key) {
     return json_number_value(json_object_get(o, key));
 }
 
+static void print_first_use(const json_t *o) {
+    if (json_object_get(o, "first_use_cold_ms"))
+        printf("  first use %.0f ms, from the cache %.1f ms", number(o, "first_use_cold_ms"),
+               number(o, "first_use_warm_ms"));
+}
+
 static void print_rivals(const json_t *o, double ours) {
     const char *name;
     json_t *one;
@@ -144,7 +165,9 @@ static void print_result(const bench *b, const cli_case *c, const json_t *o) {
     double mean = number(o, "mean_us"), ratio = number(o, "earlier_ratio");
     if (mean <= 0) {
         const char *verdict = json_string_value(json_object_get(o, "verdict"));
-        printf("%s\n", verdict ? verdict : "no result");
+        printf("%s", verdict ? verdict : "no result");
+        print_first_use(o);
+        putchar('\n');
         return;
     }
     printf("mean %10.2f us  median %10.2f us  +-%4.2f %%  %d x %d  %8.1f GFLOP/s", mean,
@@ -159,6 +182,7 @@ static void print_result(const bench *b, const cli_case *c, const json_t *o) {
         printf("  %.3f x earlier", ratio);
     else if (b->earlier)
         printf("  not in %s", b->v->versus);
+    print_first_use(o);
     print_rivals(o, mean);
     putchar('\n');
     fflush(stdout);
@@ -181,6 +205,9 @@ static qg_status bench_one(bench *b, const qg_case *test, qg_precision precision
     cli_case c;
     qg_status status = cli_case_open(b->room.device, test, precision, &b->room.request, &c, err);
     json_t *o = cli_case_json(&c);
+    char name[96];
+    json_object_set_new(o, "name", json_string(cli_case_name(&c, name, sizeof name)));
+    if (status == QG_OK) status = time_first_use(b, test, precision, o, err);
     if (status == QG_OK) status = time_ours(b, &c, o, err);
     if (status != QG_OK && status != QG_ENVIRONMENT) {
         json_object_set_new(o, "pass", json_false());
@@ -252,6 +279,12 @@ static qg_status prepare(bench *b, qg_error *err) {
     if (status == QG_OK && v->json && !b->quiet)
         status = cli_output_add(&b->outputs, v->json, &b->json_file, err);
     if (status == QG_OK) status = cli_room_open(&b->room, &v->source, &v->force, &device, err);
+    device.no_cache = device.quiet = true;
+    if (status == QG_OK && v->first_use && !cli_device_is_gpu(b->room.device))
+        status = qg_fail(err, QG_BAD_INPUT, "--first-use",
+                         "it is a GPU's kernels that are compiled and loaded", "a GPU as --device");
+    else if (status == QG_OK && v->first_use)
+        status = cli_device_open(&device, b->room.lib, &b->fresh, err);
     if (status == QG_OK) status = cli_timer_open(b->room.device, v->max_seconds, &b->timer, err);
     for (int i = 0; i < b->rival_count && status == QG_OK; i++)
         status = cli_baseline_open(b->rival_names[i], b->room.device, &b->rivals[i], err);
@@ -273,12 +306,13 @@ static json_t *report_json(const bench *b) {
     struct tm utc;
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     const qg_device *d = cli_device_record(b->room.device);
-    return json_pack("{s:s, s:s, s:s, s:{s:s, s:s, s:i, s:i}, s:O, s:o, s:i}", "format", CLI_BENCH_FORMAT,
-                     "version", QRSMITH_BUILD_VERSION, "date", date, "device", "title",
+    json_t *standing = cli_standing_of(b->results);
+    return json_pack("{s:s, s:s, s:s, s:{s:s, s:s, s:i, s:i}, s:O, s:o, s:o, s:i}", "format",
+                     CLI_BENCH_FORMAT, "version", QRSMITH_BUILD_VERSION, "date", date, "device", "title",
                      cli_device_title(b->room.device), "kind",
                      cli_device_is_gpu(b->room.device) ? "gpu" : "host executor", "arch", d->arch, "driver",
                      cli_device_driver(b->room.device), "results", b->results, "geometric_mean_us",
-                     means_json(b), "failed", b->failed);
+                     means_json(b), "against", standing, "failed", b->failed);
 }
 
 static void print_means(const bench *b) {
@@ -287,6 +321,9 @@ static void print_means(const bench *b) {
             printf("geometric mean %s: %.2f us over %d case%s\n", qg_precision_name((qg_precision)p),
                    exp(b->log_sum[p] / b->done[p]), b->done[p], b->done[p] == 1 ? "" : "s");
     if (b->failed) printf("%d failed, in no mean\n", b->failed);
+    json_t *standing = cli_standing_of(b->results);
+    cli_standing_print(standing);
+    json_decref(standing);
 }
 
 static qg_status finish(bench *b, qg_error *err) {
@@ -309,6 +346,7 @@ static void close_bench(bench *b) {
     for (int i = 0; i < b->rival_count; i++)
         cli_baseline_close(b->rivals[i]);
     cli_timer_close(&b->timer);
+    cli_device_close(b->fresh);
     cli_room_close(&b->room);
     json_decref(b->earlier);
     json_decref(b->results);
@@ -341,7 +379,14 @@ static const cli_option options[] = {
     {"vs", 0, CLI_TEXT, offsetof(values, versus), "FILE",
      "compare with an earlier --json FILE: above 1 is faster than then", 0, 0},
     {"baseline", 0, CLI_TEXT, offsetof(values, baseline), "A,B",
-     "cusolver, cublas: time these on the same inputs in the same run", 0, 0},
+     "cusolver, cublas: time these on the same inputs in the same run; the end sums up, and names what they "
+     "do "
+     "faster",
+     0, 0},
+    {"first-use", 0, CLI_FLAG, offsetof(values, first_use), NULL,
+     "also time each shape's first use, which renders, compiles and loads: with an empty cache and a filled "
+     "one",
+     0, 0},
     {"lineinfo", 0, CLI_FLAG, offsetof(values, lineinfo), NULL,
      "keep template lines in the kernels, for profilers", 0, 0},
     CLI_FORCE_OPTIONS(values, force),
@@ -364,7 +409,9 @@ const cli_command cli_bench = {
     "would take longer than --max-seconds is timed on part of the batch and scaled up (matrices_timed in the "
     "JSON).",
     "  qrsmith bench configs/suites/contest.json --precision both --json now.json --vs before.json\n"
-    "  qrsmith bench --shape 640x512x512:fp16 --baseline cusolver,cublas --max-seconds 2",
+    "  qrsmith bench --shape 640x512x512:fp16 --shape 20x32x32 --baseline cusolver,cublas --max-seconds 2\n"
+    "  qrsmith bench configs/suites/sizes.json --baseline cusolver,cublas --max-seconds 0.2\n"
+    "  qrsmith bench --shape 40x176x176 --first-use",
     arguments,
     options,
     sizeof(values),

@@ -5,8 +5,8 @@
 static qg_status check_source(const cli_source *source, const char *kind, qg_error *err) {
     char fix[128];
     snprintf(fix, sizeof fix, "a %s file, or --shape 640x512x512:fp16", kind);
-    if (!source->file && !source->shape) return qg_fail(err, QG_BAD_INPUT, kind, "none is given", fix);
-    if (source->file && source->shape)
+    if (!source->file && !source->shapes.count) return qg_fail(err, QG_BAD_INPUT, kind, "none is given", fix);
+    if (source->file && source->shapes.count)
         return qg_fail(err, QG_BAD_INPUT, "--shape", "given as well as a file", fix);
     return QG_OK;
 }
@@ -15,14 +15,14 @@ qg_status cli_open_config(const cli_source *source, qg_config **out, qg_error *e
     qg_status status = check_source(source, "config", err);
     if (status != QG_OK) return status;
     return source->file ? qg_config_read(source->file, out, err)
-                        : qg_config_from_shape(source->shape, out, err);
+                        : qg_config_from_shapes(source->shapes.items, source->shapes.count, out, err);
 }
 
 qg_status cli_open_suite(const cli_source *source, qg_suite **out, qg_error *err) {
     qg_status status = check_source(source, "suite", err);
     if (status != QG_OK) return status;
     return source->file ? qg_suite_read(source->file, out, err)
-                        : qg_suite_from_shape(source->shape, out, err);
+                        : qg_suite_from_shapes(source->shapes.items, source->shapes.count, out, err);
 }
 
 static json_t *scalar_value(const char *text) {

@@ -7,15 +7,16 @@
 #include "runtime/cli/device.h"
 #include "runtime/cli/options.h"
 
-/* Shapes: a file, or --shape. */
+/* Shapes: a file, or --shape, as often as wanted. */
 typedef struct cli_source {
-    const char *file, *shape;
+    const char *file;
+    cli_list shapes;
 } cli_source;
 
 #define CLI_SOURCE_OPTION(type, field)                                                                       \
     {                                                                                                        \
-        "shape", 0, CLI_TEXT, offsetof(type, field.shape), "BxMxN[:PREC]",                                   \
-            "one shape instead of a file: batch x rows x columns, then :fp32 or :fp16", 0, 0                 \
+        "shape", 0, CLI_LIST, offsetof(type, field.shapes), "BxMxN[:PREC]",                                  \
+            "a shape instead of a file: batch x rows x columns, then :fp32 or :fp16; may be repeated", 0, 0  \
     }
 
 /* A plan forced by hand. */

@@ -1,173 +1,147 @@
 // Householder QR of a matrix held by a group of L lanes, a lane per column (and every L-th column after it).
 //
-// Parameters: M, N, K = min(M, N); L lanes a matrix, 2..64; SLOTS = ceil(N / L) columns a lane; PM = M rounded up to 4; LD row stride of the tile;
-// IN_TILE, OUT_TILE: the matrix comes from, goes to a tile in shared memory (pack_stage.cuh), else straight from and to rows in global memory.
-// Layout: lane c holds column q L + c as x[q][0..M-1], rotated: at step j, x[q][0] is row j, so every index is a
-// constant although the loop over columns is rolled: few instructions to fetch, as most launches are a few microseconds. Rows past
-// the last are zero; the work of the rows that have left is skipped eight at a time.
-// Step j finishes row j of [V \ R] whole: R in the columns from j on, V in those before, whose registers keep the unscaled reflector.
-// The pivot column travels through pivot[2][PM] (double-buffered, one synchronisation a column); a dot with the lane's own
-// column needs no reduction at all.
-// Synchronisation: pack_sync() joins the lanes of one matrix (a warp, or a named barrier when L > 32).
-% local STEP = 8
+// Parameters: M, N, K = min(M, N); L lanes a matrix, 2..32; SLOTS = ceil(N / L) columns a lane; PM = M rounded up to 4.
+// Layout: lane c holds column q L + c as x[q][k], rows `top` and after; every four columns the finished rows leave for H, R and V in one,
+// and the others move up. What a small matrix costs is instructions, so its code is straight-line and works on the rows that are left;
+// taller ones have one copy of four steps for every few groups (registers move): straight-line code would take seconds to compile at
+// 32 rows, and not stay in the instruction cache at 64.
+// The pivot column travels through pivot[2][PM] (double-buffered, one warp_sync() a column); a dot with the lane's own column needs no
+// reduction at all. V stays unscaled in the registers of finished columns until its row leaves.
+% local run = (M <= 24 or L < 8) and 4 or M <= 32 and 8 or math.min(L, 16) -- columns a copy of the code
 struct pack_lane {
     float x[${SLOTS}][${PM}];
-    float rho[${SLOTS}], tau[${SLOTS}]; // of finished columns
-    int exponent[${SLOTS}];
-    int column; // of slot 0
+    float rho[${SLOTS}], squares[${SLOTS}]; // of finished columns
+    int exponent[${SLOTS}];                 // of the power of two that gives R's column its scale back
+    int scale[${SLOTS}];                    // its diagonal entry
+    int column;                             // of slot 0
 };
 
-// Columns j0 .. j1-1, all in slot SLOT. to: row j0 of the result, `pitch` floats between rows. pivot: column j0 in buffer j0 & 1.
-template <int SLOT> QRS_DEV void pack_columns(pack_lane &s, int j0, int j1, float *to, i64 pitch, bool store, float *pivot)
+// The step of column j = top + JW in slot SLOT; column j + 1 is in slot AFTER if it is that slot's first. pivot: column j in buffer
+// JW & 1, rows `top` and after.
+template <int ROWS, int SLOT, int AFTER, int JW> QRS_DEV void pack_step(pack_lane &s, int top, float *pivot)
 {
+    const float *raw = pivot + (JW & 1) * ${PM};
+    const int j = top + JW, c = SLOT * ${L} + s.column;
+    float x[ROWS], dot[${SLOTS}], squares, square, root, gap, rho;
+    bool again = false, zero = false;
+    #pragma unroll
+    for (int k = 0; k < ROWS; k += 4) {
+        const f32x4 v = *(const f32x4 *)(raw + k);
+        x[k] = v.x, x[k + 1] = v.y, x[k + 2] = v.z, x[k + 3] = v.w;
+    }
     #pragma unroll 1
-    for (int j = j0; j < j1; j++, to += pitch) {
-        const float *raw = pivot + (j & 1) * ${PM};
-        const int live = ${M} - j;
-        float x[${PM}], dot[${SLOTS}], squares, alpha;
+    while (true) {
         #pragma unroll
-        for (int k = 0; k < ${PM}; k += 4) {
-            if (k < ${STEP} || k / ${STEP} * ${STEP} < live) {
-                const f32x4 v = *(const f32x4 *)(raw + k);
-                x[k] = v.x, x[k + 1] = v.y, x[k + 2] = v.z, x[k + 3] = v.w;
-            }
-        }
-        alpha = x[0];
-        int scale = 0;
-        bool zero = false;
-        #pragma unroll 1
-        for (bool again = false;; again = true) {
-            #pragma unroll
-            for (int q = SLOT; q < ${SLOTS}; q++) {
-                float part[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-                #pragma unroll
-                for (int k0 = 0; k0 < ${M}; k0 += ${STEP})
-                    if (k0 == 0 || k0 < live) {
-                        #pragma unroll
-                        for (int k = k0 > 0 ? k0 : 1; k < k0 + ${STEP} && k < ${M}; k++) {
-                            part[k & 3] = fmaf(x[k], s.x[q][k], part[k & 3]);
-                        }
-                    }
-                dot[q] = (part[0] + part[1]) + (part[2] + part[3]);
-            }
-% if L <= 32 then
-            squares = shfl(dot[SLOT], ((int)lane() & ${32 - L}) + j - ${L} * SLOT);
-% else
+        for (int q = SLOT; q < ${SLOTS}; q++) {
             float part[4] = {0.0f, 0.0f, 0.0f, 0.0f};
             #pragma unroll
-            for (int k0 = 0; k0 < ${M}; k0 += ${STEP})
-                if (k0 == 0 || k0 < live) {
-                    #pragma unroll
-                    for (int k = k0 > 0 ? k0 : 1; k < k0 + ${STEP} && k < ${M}; k++) {
-                        part[k & 3] = fmaf(x[k], x[k], part[k & 3]);
-                    }
-                }
-            squares = (part[0] + part[1]) + (part[2] + part[3]);
-% end
-            // Rare: the tail is zero or so small that its squares lose digits. All lanes of the matrix decide alike, the warp's others repeat
-            // what they did.
-            const bool tiny = squares < QRS_TINY_SQUARES;
-            if (again || !warp_any(tiny))
-                break;
-            if (tiny) {
-                float largest = 0.0f;
-                #pragma unroll
-                for (int k0 = 0; k0 < ${M}; k0 += ${STEP})
-                    if (k0 == 0 || k0 < live) {
-                        #pragma unroll
-                        for (int k = k0 > 0 ? k0 : 1; k < k0 + ${STEP} && k < ${M}; k++) {
-                            largest = fmaxf(largest, fabsf(x[k]));
-                        }
-                    }
-                zero = largest == 0.0f;
-                if (!zero && is_finite(alpha)) {
-                    scale = pow2_exponent(fmaxf(largest, fabsf(alpha)));
-                    const power_of_two shrink = make_power_of_two(-scale);
-                    alpha = times(shrink, alpha);
-                    #pragma unroll
-                    for (int k0 = 0; k0 < ${M}; k0 += ${STEP})
-                        if (k0 == 0 || k0 < live) {
-                            #pragma unroll
-                            for (int k = k0 > 0 ? k0 : 1; k < k0 + ${STEP} && k < ${M}; k++) {
-                                x[k] = times(shrink, x[k]);
-                                if (SLOT * ${L} + s.column == j)
-                                    s.x[SLOT][k] = x[k];
-                            }
-                        }
-                }
-            }
+            for (int k = JW + 1; k < ROWS; k++)
+                part[k & 3] = fmaf(x[k], s.x[q][k], part[k & 3]);
+            dot[q] = (part[0] + part[1]) + (part[2] + part[3]);
         }
-        const float square = fmaf(alpha, alpha, squares), root = rsqrt_normal(square), gap = zero ? 0.0f : fabsf(alpha) + square * root;
-        const float rho = zero ? 0.0f : copysignf(rcp_normal(gap), alpha), step = zero ? 0.0f : copysignf(root, alpha);
-        const bool wild = !is_finite(square);
-        #pragma unroll
-        for (int q = 0; q < ${SLOTS}; q++) {
-            const int c = q * ${L} + s.column;
-            float y = s.x[q][0];
-            if (q >= SLOT) {
-                float g = step * fmaf(rho, dot[q], y);
-                const float r = fmaf(-g, copysignf(gap, alpha), y);
-                if (q == SLOT && c <= j) { // finished columns stay as they are
-                    g = 0.0f;
-                    if (c == j) {
-                        s.rho[q] = rho;
-                        s.tau[q] = reflector_tau(rho, squares);
-                        y = zero ? alpha : reflector_beta(alpha, squares);
-                        y = times(make_power_of_two(s.exponent[q] + scale), y);
-                    } else {
-                        y *= s.rho[q];
-                    }
-                    if (wild) { // nor are they touched by what is not finite
-                        #pragma unroll
-                        for (int k = 1; k < ${M}; k++)
-                            x[k] = 0.0f;
-                    }
-                } else {
-                    y = times(make_power_of_two(s.exponent[q]), r);
-                }
-                #pragma unroll
-                for (int k0 = 0; k0 < ${M}; k0 += ${STEP})
-                    if (k0 == 0 || k0 < live) {
-                        #pragma unroll
-                        for (int k = k0 > 0 ? k0 : 1; k < k0 + ${STEP} && k < ${M}; k++) {
-                            s.x[q][k - 1] = fmaf(-g, x[k], s.x[q][k]);
-                        }
-                    } else {
-                        s.x[q][k0 - 1] = 0.0f;
-                    }
-            } else {
-                y *= s.rho[q];
-                #pragma unroll
-                for (int k0 = 0; k0 < ${M}; k0 += ${STEP})
-                    if (k0 == 0 || k0 < live) {
-                        #pragma unroll
-                        for (int k = k0 > 0 ? k0 : 1; k < k0 + ${STEP} && k < ${M}; k++) {
-                            s.x[q][k - 1] = s.x[q][k];
-                        }
-                    } else {
-                        s.x[q][k0 - 1] = 0.0f;
-                    }
-            }
-            s.x[q][${M - 1}] = 0.0f;
-            if (store${SLOTS * L > N and " && c < " .. N or ""})
-                to[q * ${L}] = y;
-        }
-        if (j + 1 < ${K} && s.column == (j + 1) % ${L}) {
-            float *next = pivot + ((j + 1) & 1) * ${PM};
-            const bool cross = SLOT + 1 < ${SLOTS} && j + 1 == ${L} * (SLOT + 1);
+        squares = shfl(dot[SLOT], ((int)lane() & ${32 - L}) + j - ${L} * SLOT);
+        square = fmaf(x[JW], x[JW], squares);
+        root = rsqrt_normal(square);
+        gap = fabsf(x[JW]) + square * root;
+        rho = rcp_normal(gap);
+        const bool wild = !(square <= 0x1p126f), tiny = squares < QRS_TINY_SQUARES && !again;
+        if (!warp_any(wild || tiny || zero))
+            break;
+        // Rare: the tail is zero, or so small that its squares lose digits: then the step repeats rescaled, and the warp's other matrices
+        // repeat what they did. All lanes of a matrix decide alike.
+        if (!again) {
+            float largest = 0.0f;
             #pragma unroll
-            for (int k = 0; k < ${PM}; k += 4) {
-                if (k >= ${STEP} && k / ${STEP} * ${STEP} >= live - 1)
-                    break;
-                float y[4];
+            for (int k = JW + 1; k < ROWS; k++)
+                largest = fmaxf(largest, fabsf(x[k]));
+            zero = tiny && largest == 0.0f;
+            if (tiny && !zero && is_finite(x[JW])) {
+                const int scale = pow2_exponent(fmaxf(largest, fabsf(x[JW])));
+                const power_of_two shrink = make_power_of_two(-scale);
                 #pragma unroll
-                for (int i = 0; i < 4; i++)
-                    y[i] = cross ? s.x[SLOT + 1 < ${SLOTS} ? SLOT + 1 : SLOT][k + i] : s.x[SLOT][k + i];
-                const f32x4 v = {y[0], y[1], y[2], y[3]};
-                *(f32x4 *)(next + k) = v;
+                for (int k = JW; k < ROWS; k++) {
+                    x[k] = times(shrink, x[k]);
+                    if (c == j)
+                        s.x[SLOT][k] = x[k];
+                }
+                if (c == j)
+                    s.scale[SLOT] += scale;
             }
+            again = true;
+            if (warp_any(tiny && !zero))
+                continue;
         }
-        pack_sync();
+        if (zero)
+            root = gap = rho = 0.0f;
+        if (wild && c <= j) { // finished columns are not to be touched by what is not finite
+            #pragma unroll
+            for (int k = JW + 1; k < ROWS; k++)
+                x[k] = 0.0f;
+            gap = 0.0f;
+        }
+        break;
+    }
+    const float alpha = x[JW], step = copysignf(root, alpha);
+    rho = copysignf(rho, alpha), gap = copysignf(gap, alpha);
+    #pragma unroll
+    for (int q = SLOT; q < ${SLOTS}; q++) {
+        const float gl = step * fmaf(rho, dot[q], s.x[q][JW]), g = q > SLOT || c > j ? gl : 0.0f;
+        s.x[q][JW] = fmaf(-g, gap, s.x[q][JW]);
+        #pragma unroll
+        for (int k = JW + 1; k < ROWS; k++)
+            s.x[q][k] = fmaf(-g, x[k], s.x[q][k]);
+    }
+    if (c == j)
+        s.rho[SLOT] = rho, s.squares[SLOT] = squares;
+    if (j + 1 < ${K} && s.column == (j + 1) % ${L}) {
+        constexpr int first = JW == 3 ? 4 : 0;
+        const bool cross = AFTER > SLOT && j + 1 == AFTER * ${L};
+        float *next = pivot + (~JW & 1) * ${PM};
+        #pragma unroll
+        for (int k = first; k < ROWS; k += 4) {
+            float y[4];
+            #pragma unroll
+            for (int i = 0; i < 4; i++)
+                y[i] = cross ? s.x[AFTER][k + i] : s.x[SLOT][k + i];
+            const f32x4 v = {y[0], y[1], y[2], y[3]};
+            *(f32x4 *)(next + k - first) = v;
+        }
+% if run > 4 then
+        if (first > 0) {
+            const f32x4 none = {0.0f, 0.0f, 0.0f, 0.0f};
+            *(f32x4 *)(next + ROWS - first) = none;
+        }
+% end
+    }
+    warp_sync();
+}
+
+// The finished rows top .. top + 3 leave for `to`, the others move up.
+template <int ROWS> QRS_DEV void pack_leave(pack_lane &s, int top, float *to, i64 pitch, bool store)
+{
+    #pragma unroll
+    for (int q = 0; q < ${SLOTS}; q++) {
+        const int c = q * ${L} + s.column;
+        const power_of_two up = make_power_of_two(s.exponent[q]);
+        float diagonal = s.x[q][0]; // what is left of the column, unless the tail was zero
+        #pragma unroll
+        for (int k = 1; k < 4; k++)
+            diagonal = c == top + k ? s.x[q][k] : diagonal;
+        diagonal = s.rho[q] != 0.0f ? reflector_beta(diagonal, s.squares[q]) : diagonal;
+        diagonal = times(make_power_of_two(s.scale[q]), diagonal);
+        #pragma unroll
+        for (int k = 0; k < 4; k++) {
+            float y = c > top + k ? times(up, s.x[q][k]) : s.x[q][k] * s.rho[q];
+            y = c == top + k ? diagonal : y;
+            if (store${M % 4 > 0 and " && top + k < " .. M or ""}${SLOTS * L > N and " && c < " .. N or ""})
+                to[k * pitch + q * ${L}] = y;
+        }
+        #pragma unroll
+        for (int k = 0; k + 4 < ROWS; k++)
+            s.x[q][k] = s.x[q][k + 4];
+        #pragma unroll
+        for (int k = ROWS > 4 ? ROWS - 4 : 0; k < ROWS; k++)
+            s.x[q][k] = 0.0f;
     }
 }
 
@@ -198,8 +172,8 @@ QRS_DEV bool pack_take(pack_lane &s, const float *from, i64 pitch, bool present)
             bad = bad || !finite;
             largest = fmaxf(largest, finite ? fabsf(v) : 0.0f);
         }
-        s.exponent[q] = largest > 0.0f ? pow2_exponent(largest) : 0;
-        s.rho[q] = s.tau[q] = 0.0f;
+        s.exponent[q] = s.scale[q] = largest > 0.0f ? pow2_exponent(largest) : 0;
+        s.rho[q] = s.squares[q] = 0.0f;
         const power_of_two down = make_power_of_two(-s.exponent[q]);
         #pragma unroll
         for (int k = 0; k < ${M}; k++)
@@ -208,7 +182,7 @@ QRS_DEV bool pack_take(pack_lane &s, const float *from, i64 pitch, bool present)
     return bad;
 }
 
-// From pack_take's registers to the finished rows; those past the last column's follow. tau: of this matrix.
+// From pack_take's registers to the finished rows. tau: of this matrix.
 QRS_DEV void pack_factor(pack_lane &s, float *to, i64 pitch, bool store, float *pivot, float *tau)
 {
     to += s.column;
@@ -219,20 +193,30 @@ QRS_DEV void pack_factor(pack_lane &s, float *to, i64 pitch, bool store, float *
             *(f32x4 *)(pivot + k) = v;
         }
     }
-    pack_sync();
-% for q = 0, ceildiv(K, L) - 1 do
-    pack_columns<${q}>(s, ${q * L}, ${math.min(K, (q + 1) * L)}, to + ${q * L} * pitch, pitch, store, pivot);
+    warp_sync();
+% for first = 0, K - 1, run do
+    #pragma unroll 1
+    for (int top = ${first}; top < ${math.min(first + run, align(K, 4))}; top += 4, to += 4 * pitch) {
+%   local at = run == 4 and first or "top"
+%   for jw = 0, 3 do
+%     local j, last = first + jw, first + run - 4 + jw
+%     if j < K then
+%       local check = last >= K and run > 4 and "if (top + " .. jw .. " < " .. K .. ") " or ""
+        ${check}pack_step<${PM - first}, ${j // L}, ${math.min((last + 1) // L, SLOTS - 1)}, ${jw}>(s, ${at}, pivot);
+%     end
+%   end
+        pack_leave<${PM - first}>(s, ${at}, to, pitch, store);
+    }
+% end
+% if M > align(K, 4) then
+    #pragma unroll 1
+    for (int top = ${align(K, 4)}; top < ${M}; top += 4, to += 4 * pitch)
+        pack_leave<${PM}>(s, top, to, pitch, store);
 % end
     #pragma unroll
     for (int q = 0; q < ${SLOTS}; q++) {
         const int c = q * ${L} + s.column;
-% if M > K then
-        #pragma unroll
-        for (int k = 0; k < ${M - K}; k++)
-            if (store${SLOTS * L > N and " && c < " .. N or ""})
-                to[(${K} + k) * pitch + q * ${L}] = s.x[q][k] * s.rho[q];
-% end
         if (store && c < ${K})
-            tau[c] = s.tau[q];
+            tau[c] = reflector_tau(s.rho[q], s.squares[q]);
     }
 }

@@ -4,7 +4,7 @@
 local function k_of(shape) return math.min(shape.m, shape.n) end
 
 local function registers(shape, p)
-  if p.lanes == 128 then return 3 * ceildiv(shape.m, 4) + 48 end
+  if p.lanes == 128 then return (ceildiv(shape.n, 32) + 2) * ceildiv(shape.m, 4) + 48 end
   local slots = ceildiv(shape.n, p.lanes)
   return align(shape.m, 4) * (slots + 1) + 2 * slots + 40
 end
@@ -30,8 +30,11 @@ end
 
 local function layout(shape, p)
   if p.lanes == 128 then -- four warps, a lane per column (blocks/pack_split.cuh)
-    return { SPLIT = true, M = shape.m, N = shape.n, K = k_of(shape), L = 128, MB = 1, THREADS = 128, RW = ceildiv(shape.m, 4),
-             IN = shape.layout_in, OUT = shape.layout_out, SMEM = 2 * 36 * 20 }
+    local slots, rw = ceildiv(shape.n, 32), ceildiv(shape.m, 4)
+    return { SPLIT = true, M = shape.m, N = shape.n, K = k_of(shape), L = 128, MB = 1, THREADS = 128, RW = rw, SLOTS = slots,
+             IN = shape.layout_in, OUT = shape.layout_out, SMEM = 2 * (20 * (32 * slots + 4) + 16 * align(rw, 4)) + 64 * 32 * slots,
+             -- As many as registers allow without spills: 640 matrices on 132 SMs are five each.
+             MIN_BLOCKS = slots == 1 and 1 or (shape.n == 64 or shape.m <= 48) and 5 or 4 }
   end
   local ld, ms = strides(shape, p)
   local mb = per_block(shape, p)
@@ -53,16 +56,15 @@ return {
   name = "pack", op = "geqrf",
   summary = "many small matrices: a few lanes a matrix, a lane per column, all in registers, one launch",
   params = {
-    { name = "lanes", values = { 1, 2, 4, 8, 16, 32, 64, 128 },
+    { name = "lanes", values = { 1, 2, 4, 8, 16, 32, 128 },
       doc = "lanes that hold one matrix; 1: the whole matrix in a thread; 128: four warps, a lane per column, rows dealt to the warps",
       default = function(shape, device)
         if shape.m * shape.n <= 36 then return 1 end
-        -- Too few matrices to fill the GPU: what counts is the chain of one.
-        if not shape.batch_invariant and shape.max_batch <= 4 * device.sms and shape.m > 16 and shape.n > 8 and shape.n <= 32 then return 128 end
+        -- Too few matrices to fill the GPU: what counts is the chain of one. Wide ones need the registers of four warps.
+        local few = not shape.batch_invariant and shape.max_batch <= 2 * device.sms
+        if shape.n > 32 or few and shape.m >= 16 and shape.n > 8 then return 128 end
         local lanes = 1
-        while lanes < shape.n and lanes < 64 do lanes = lanes * 2 end
-        -- With enough matrices to fill the device, two columns a lane save the barrier between the two warps.
-        if lanes == 64 and not shape.batch_invariant and shape.max_batch > 8 * device.sms and shape.m <= 48 then lanes = 32 end
+        while lanes < shape.n do lanes = lanes * 2 end
         return lanes
       end },
     { name = "matrices", values = { 1, 2, 4, 8, 16, 32, 64, 128 },
@@ -81,7 +83,6 @@ return {
     if shape.m < 1 or shape.n < 1 then return false, "an empty matrix has nothing to pack" end
     if shape.n > 64 or shape.m > 64 then return false, "pack holds at most 64 rows and 64 columns" end
     if p.lanes == 128 then
-      if shape.n > 32 then return false, "four warps hold a column a lane, so at most 32: use fewer lanes" end
       return true
     end
     if p.lanes == 1 and shape.m * shape.n > 72 then return false, "a thread holds at most 72 entries: use more lanes" end
@@ -98,12 +99,17 @@ return {
     local v = layout(shape, p)
     return { threads = v.THREADS, smem = v.SMEM, registers = registers(shape, p), l2 = 0 }
   end,
-  vars = function(shape, device, p) return layout(shape, p) end,
+  vars = function(shape, device, p)
+    local v = layout(shape, p)
+    -- Whether the next launch's blocks find SMs of their own: where they don't, they would take places that this one's blocks need.
+    v.ROOM = ceildiv(shape.max_batch, v.MB) <= device.sms
+    return v
+  end,
   program = function(shape, device, p, v)
     return {
       products = "fp32", buffers = {},
       ops = { { op = "launch", kernel = "pack", grid = { "ceildiv(batch, " .. v.MB .. ")", 1, 1 }, block = v.THREADS, cluster = 1,
-                smem = v.SMEM, cooperative = false,
+                smem = v.SMEM, cooperative = false, early = device.arch >= 90,
                 args = { { pointer = "A" }, { call = "lda" }, { call = "stride_a" }, { pointer = "H" }, { call = "ldh" },
                          { call = "stride_h" }, { pointer = "tau" }, { call = "stride_tau" }, { pointer = "info" }, { call = "batch" } } } },
     }
@@ -114,6 +120,7 @@ return {
 #include "device/math.cuh"
 #include "device/warp.cuh"
 #include "device/block.cuh"
+#include "device/launch.cuh"
 
 using namespace qrs;
 
@@ -121,9 +128,13 @@ using namespace qrs;
 % if SPLIT then
 % include("blocks/pack_split.cuh")
 
-QRS_KERNEL(pack, 128, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau, i64 stride_tau, int *info,
+QRS_KERNEL(pack, 128, ${MIN_BLOCKS})(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau, i64 stride_tau, int *info,
                          i64 batch)
 {
+% if ROOM then
+    release_next();
+% end
+    wait_for_earlier();
     const i64 b = blockIdx.x;
     const bool bad = pack_split(a + b * stride_a, lda, h + b * stride_h, ldh, tau + b * stride_tau, (pack_shared *)dynamic_smem());
     if (info && threadIdx.x == 0)
@@ -132,17 +143,6 @@ QRS_KERNEL(pack, 128, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ld
 }
 % else
 // ${M} x ${N}, ${L} lanes a matrix, ${MB} matrices a block.
-QRS_DEV void pack_sync()
-{
-% if L <= 32 then
-    warp_sync();
-% elseif THREADS == L then
-    block_sync();
-% else
-    bar_sync(1 + (int)threadIdx.x / ${L}, ${L});
-% end
-}
-
 % if IN_TILE or OUT_TILE then
 % include("blocks/pack_stage.cuh")
 % end
@@ -155,6 +155,10 @@ QRS_DEV void pack_sync()
 QRS_KERNEL(pack, ${THREADS}, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau,
                                 i64 stride_tau, int *info, i64 batch)
 {
+% if ROOM then
+    release_next();
+% end
+    wait_for_earlier();
     float *smem = (float *)dynamic_smem();
     int *bad = (int *)(smem + ${BAD});
     const int tid = (int)threadIdx.x, mine = tid / ${L};

@@ -169,6 +169,7 @@ API int cuLaunchKernelEx(const config *c, void *f, void **parameters, void **ext
     l->smem = c->smem;
     l->stream = c->stream;
     for (unsigned i = 0; i < c->attribute_count; i++) {
+        if (c->attributes[i].id == 6) l->early = c->attributes[i].value.cooperative;
         if (c->attributes[i].id == 2) l->cooperative = c->attributes[i].value.cooperative;
         if (c->attributes[i].id == 4) l->cluster = (int)c->attributes[i].value.cluster[0];
     }

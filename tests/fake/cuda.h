@@ -13,7 +13,7 @@ typedef struct fake_launch {
     char kernel[64];
     unsigned grid[3], block[3], smem;
     void *stream;
-    int cluster, cooperative;
+    int cluster, cooperative, early;
     uint64_t args[FAKE_ARGS]; /* the first 8 bytes of each of fake_cuda.arg_count arguments */
 } fake_launch;
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What `make gpu-bundle` calls `run`: tests, checks and times on a GPU machine, from the folder it lies in.
 #
-#   ./run [STEP...]   steps: doctor test check bench (all four when none is named)
+#   ./run [STEP...]   steps: doctor test check bench (all four when none is named), and micro: cycles of steps and updates
 #   SUITE=FILE        another suite for check and bench     SECONDS_PER_CASE=S   limit of a bench case
 #   OUT=DIR           where logs and JSON go (default: results/ here)
 set -u
@@ -34,6 +34,10 @@ for step in $steps; do
             ./run-tests -j 1 -t 600 $programs 2>&1 | tee "$out/test.txt"
         note test "${PIPESTATUS[0]}" "$(tail -n 1 "$out/test.txt")"
         ;;
+    micro)
+        QRSMITH_TEST_CACHE=$QRSMITH_CACHE_DIR ./test_micro 2>&1 | tee "$out/micro.txt"
+        note micro "${PIPESTATUS[0]}" "$out/micro.txt"
+        ;;
     check)
         ./qrsmith check "$suite" --device 0 2>&1 | tee "$out/check.txt"
         note check "${PIPESTATUS[0]}" "$(tail -n 1 "$out/check.txt")"
@@ -42,7 +46,7 @@ for step in $steps; do
         ./qrsmith bench "$suite" --device 0 --max-seconds "${SECONDS_PER_CASE:-2}" --json "$out/bench.json" 2>&1 | tee "$out/bench.txt"
         note bench "${PIPESTATUS[0]}" "$(tail -n 1 "$out/bench.txt")"
         ;;
-    *) echo "unknown step $step (doctor test check bench)" >&2 && exit 2 ;;
+    *) echo "unknown step $step (doctor test check bench micro)" >&2 && exit 2 ;;
     esac
 done
 printf '\n%-10s %-6s %s\n' step state result

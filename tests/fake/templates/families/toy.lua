@@ -6,6 +6,7 @@ return {
     { name = "width", values = { 1, 2, 4 }, default = function() return 2 end, doc = "matrices a block" },
     { name = "cluster", values = { 1, 2, 8, 16 }, default = function() return 1 end, doc = "blocks a cluster" },
     { name = "cooperative", values = { 0, 1 }, default = function() return 0 end, doc = "1: launched cooperatively" },
+    { name = "early", values = { 0, 1 }, default = function() return 0 end, doc = "1: launched before the last launch ends" },
     { name = "smem", values = { 1024, 65536, 1048576 }, default = function() return 1024 end, doc = "bytes" },
     { name = "defect", values = { "none", "BROKEN", "SPILLS", "EMPTY" }, default = function() return "none" end,
       doc = "what the stand-in compiler makes of it" },
@@ -24,7 +25,7 @@ return {
       ops = {
         { op = "clear", buffer = "flags", offset = 0, bytes = "4*batch" },
         { op = "launch", kernel = "first", grid = { "ceildiv(batch, " .. p.width .. ") * " .. p.cluster, 1, 1 },
-          block = 128, cluster = p.cluster, smem = p.smem, cooperative = p.cooperative == 1,
+          block = 128, cluster = p.cluster, smem = p.smem, cooperative = p.cooperative == 1, early = p.early == 1,
           args = {
             { pointer = "A" }, { pointer = "H" }, { pointer = "tau" }, { pointer = "info" },
             { call = "batch" }, { call = "lda" }, { call = "stride_a" }, { call = "ldh" }, { call = "stride_h" },
