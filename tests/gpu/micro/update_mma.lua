@@ -9,7 +9,7 @@ return {
   vars = function(shape)
     local mt = align(shape.m, 16)
     local v = { M = shape.m, N = 64, K = 32, MT = mt, W = W, THREADS = 32 * W, TILES = ceildiv(mt // 16, W), RS = 4 * W, LAYERS = ceildiv(shape.m, 4 * W),
-                IN = "row", OUT = "row", RESIDENT = true, HALVES = 1, PRODUCTS = shape.precision == "fp16" and 1 or 3,
+                IN = "row", OUT = "row", RESIDENT = true, CLUSTER = 1, HALVES = 1, PRODUCTS = shape.precision == "fp16" and 1 or 3,
                 PLANE = mt * 64, V_BYTES = mt * 64, O_WS = W * 4096, O_WP = W * 4096 + 32 * 36 * 4 }
     v.O_TILE = 16384 + 2 * v.PLANE
     return v
@@ -53,8 +53,9 @@ QRS_DEV void load_block(fused_tile &c, float *tile, const float *a, i64 lda, int
 QRS_KERNEL(update_mma, ${THREADS}, 1)(const float *a, i64 lda, float *h, i64 ldh, float *tau, int *info)
 {
     u8 *smem = dynamic_smem(), *v = smem + 16384;
-    float *stau = (float *)smem, *largest = stau + 64, *t = largest + ${THREADS}, *tile = (float *)(smem + ${O_TILE});
-    int *exponent = (int *)(stau + 32), *bad = (int *)(t + 1024);
+    float *stau = (float *)smem, *largest = stau + 64, *tile = (float *)(smem + ${O_TILE});
+    u8 *t = (u8 *)(largest + ${THREADS});
+    int *exponent = (int *)(stau + 32), *bad = (int *)(t + 4096);
     float *red = tile, *ws = tile + ${O_WS // 4};
     u8 *wp = (u8 *)tile + ${O_WP};
     fused_tile c;
