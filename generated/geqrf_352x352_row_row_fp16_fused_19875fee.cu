@@ -1,11 +1,13 @@
-#line 178 "families/fused.lua"
+#line 200 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
 #include "device/block.cuh"
 #include "device/mma.cuh"
 #include "device/copy.cuh"
-#line 188 "families/fused.lua"
+#line 211 "families/fused.lua"
+#include "device/cluster.cuh"
+#line 213 "families/fused.lua"
 
 using namespace qrs;
 
@@ -103,30 +105,25 @@ QRS_DEV float times(power_of_two f, float x)
 // halves of split fp16 operands away from fp16's subnormals.
 #define QRS_LIFT 6
 
-typedef float fused_tile[2][2][2][4];
+typedef float fused_tile[2][3][2][4];
 
 // Starts the copy of the 32 columns from `first` on. Asynchronous: the caller commits, waits and synchronises.
 QRS_DEV void fused_request(float *tile, const float *a, i64 lda, int first)
 {
-    const int left = 176 - first, tid = (int)threadIdx.x;
+    const int left = 352 - first, tid = (int)threadIdx.x;
     const saddr to = to_saddr(tile);
     a += first;
 #line 22 "blocks/fused_load.cuh"
     if (left >= 32 && ((((u64)a >> 2) | (u64)lda) & 3) == 0) {
         #pragma unroll 1
-        for (int e = tid; e < 1408; e += 256)
+        for (int e = tid; e < 2816; e += 256)
             cp_async16(to + (e >> 3) * 144 + (e & 7) * 16, a + (e >> 3) * lda + (e & 7) * 4);
     } else {
         #pragma unroll 1
-        for (int e = tid; e < 5632; e += 256)
+        for (int e = tid; e < 11264; e += 256)
             if ((e & 31) < left)
                 cp_async4(to + (e >> 5) * 144 + (e & 31) * 4, a + (e >> 5) * lda + (e & 31));
     }
-#line 40 "blocks/fused_load.cuh"
-    #pragma unroll 1
-    for (int e = tid; e < 5632; e += 256)
-        if ((e >> 5) >= 176 || (e & 31) >= left)
-            tile[(e >> 5) * 36 + (e & 31)] = 0.0f;
 #line 45 "blocks/fused_load.cuh"
 }
 
@@ -137,7 +134,7 @@ QRS_DEV int fused_exponents(const float *tile, float *largest, int *bad, int *ex
     float most = 0.0f;
     bool odd = false;
     #pragma unroll 4
-    for (int i = (int)warp(); i < 176; i += 8) {
+    for (int i = (int)warp(); i < 352; i += 8) {
         const float v = fabsf(tile[i * 36 + lane()]);
         const bool finite = v <= 0x1.fffffep127f;
         odd = odd || !finite;
@@ -168,8 +165,8 @@ QRS_DEV void fused_take(fused_tile &c, const float *tile, int ex)
     for (int s = 0; s < 4; s++) {
         const power_of_two f = make_power_of_two(QRS_LIFT - shfl(ex, 8 * s + (int)(lane() >> 2)));
         #pragma unroll
-        for (int i = 0; i < 2; i++) {
-            const bool in = i * 8 + (int)warp() < 11;
+        for (int i = 0; i < 3; i++) {
+            const bool in = i * 8 + (int)warp() < 22;
             #pragma unroll
             for (int n = 0; n < 2; n++)
                 #pragma unroll
@@ -183,8 +180,8 @@ QRS_DEV void fused_give(const fused_tile &c, float *tile, int tile0)
 {
     float *at = tile + fused_place();
     #pragma unroll
-    for (int i = 0; i < 2; i++)
-        if (i * 8 + (int)warp() >= tile0 && i * 8 + (int)warp() < 11)
+    for (int i = 0; i < 3; i++)
+        if (i * 8 + (int)warp() >= tile0 && i * 8 + (int)warp() < 22)
             #pragma unroll
             for (int s = 0; s < 4; s++)
                 #pragma unroll
@@ -205,9 +202,9 @@ QRS_DEV void fused_out(const float *tile, float *h, i64 ldh, int first, int top,
 #line 10 "blocks/fused_out.cuh"
     const power_of_two f = make_power_of_two(exponent[l] - QRS_LIFT);
     float *to = h + w * ldh + first + l;
-    if (first + l < 176)
+    if (first + l < 352)
         #pragma unroll 4
-        for (int i = w; i < 176; i += 8, to += 8 * ldh) {
+        for (int i = w; i < 352; i += 8, to += 8 * ldh) {
             const float x = tile[i * 36 + l];
             *to = i > top + l ? x : times(f, x);
         }
@@ -225,8 +222,9 @@ QRS_DEV void fused_split(float x, float y, u32 &hi, u32 &lo)
 
 QRS_DEV int fused_chunk(int row, int chunk) { return row * 64 + ((chunk ^ ((row >> 1) & 3)) << 4); }
 
-// V from the tile's rows of the panel into planes of fp16, scaled by 2^LIFT, layout as in fused_apply.cuh; and to `copy` in global memory.
-QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v)
+// V from the tile's rows of the panel into planes of fp16, scaled by 2^LIFT, layout as in fused_apply.cuh; and to `copy` in global memory, or, where
+// CTAs share a matrix and V stays in shared memory, to the same place in all of them.
+QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v, u8 *copy)
 {
     #pragma unroll 1
     for (int e = (int)threadIdx.x; e < rows * 4; e += 256) {
@@ -244,9 +242,13 @@ QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v)
         fused_split(y[6], y[7], hi.w, lo.w);
         const int at = fused_chunk(i, e & 3);
         *(u32x4 *)(v + at) = hi;
-#line 63 "blocks/fused_out.cuh"
-        *(u32x4 *)(v + 36864 + at) = lo;
-#line 71 "blocks/fused_out.cuh"
+#line 64 "blocks/fused_out.cuh"
+        *(u32x4 *)(v + 22528 + at) = lo;
+#line 77 "blocks/fused_out.cuh"
+        *(u32x4 *)(copy + at) = hi;
+#line 79 "blocks/fused_out.cuh"
+        *(u32x4 *)(copy + 135168 + at) = lo;
+#line 82 "blocks/fused_out.cuh"
     }
 }
 #line 1 "blocks/fused_apply.cuh"
@@ -256,7 +258,7 @@ QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v)
 // V lies in shared memory as fp16 rows of 64 bytes, from the panel's first row on (a trapezoid), its 16-byte chunks swizzled so that
 // ldmatrix of 8 rows is free of conflicts; scaled by 2^LIFT. With three products a second plane holds what rounding left (v = hi + lo),
 // C and W' are split in registers, and lo x lo is dropped: fp32-level products from fp16 tensor cores.
-// Per pair: W^T = C^T V (each warp over its rows), sum over warps through shared memory, W'^T = W^T T in fp32,
+// Per pair: W^T = C^T V (each warp over its rows), sum over warps through shared memory, W'^T = W^T T,
 // C^T -= W'^T V^T.
 // The warp's 32 x 32 partial (accumulator layout, rows = first index) into its 4 KB of red, columns XORed by 8 (row % 4).
 // NT column tiles of 8 from tile n0 on.
@@ -285,9 +287,19 @@ QRS_DEV float fused_total(const float *red, int r)
     return s;
 }
 
-// p: the finished panel, applied to rows 32 p on. v: its V; lo plane 36864 bytes further. red: W x 4 KB; ws: 32 x 36 floats; wp: 2 KB a plane;
-// t: T row-major 32 x 32. Synchronises twice; on return other warps may still read v and wp.
-QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const float *t)
+template <int NT> QRS_DEV void fused_products(float (&acc)[2][NT][4], const u32 (&a)[2][4], const u32 (&b)[NT / 2][4])
+{
+    #pragma unroll
+    for (int mt = 0; mt < 2; mt++)
+        #pragma unroll
+        for (int n = 0; n < NT; n++)
+            mma_f16(acc[mt][n], a[mt], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
+}
+
+// p: the finished panel, applied to rows 32 p on. v: its V; lo plane 22528 bytes further. red: W x 4 KB; ws: 4 KB; wp: 2 KB a plane; t: T in fp16 as
+// V is, its low plane 2 KB further, there once t_ready completes its phase of the given parity; late: null, or where it then is to be copied from. Synchronises three times; on return other
+// warps may still read v and wp.
+QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const u8 *t, saddr t_ready, u32 parity, const u8 *late)
 {
     const int w = warp(), l = lane();
     // One half of V's columns at a time: with all 32, the accumulators would push C out of the registers two CTAs leave.
@@ -303,123 +315,140 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     acc[mt][n][e] = 0.0f;
         const saddr v1 = v + (w * 16 - 32 * p) * 64 + fused_chunk(l & 15, l >> 4);
         #pragma unroll
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 3; i++) {
             const int tile = i * 8 + w;
-            if (tile >= 2 * p && tile < 11) {
+            if (tile >= 2 * p && tile < 22) {
                 u32 a[2][4];
-#line 59 "blocks/fused_apply.cuh"
+#line 69 "blocks/fused_apply.cuh"
                 u32 al[2][4];
-#line 61 "blocks/fused_apply.cuh"
+#line 71 "blocks/fused_apply.cuh"
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++)
                     #pragma unroll
                     for (int x = 0; x < 4; x++) {
                         const float *y = &c[mt][i][x >> 1][(x & 1) * 2];
-#line 67 "blocks/fused_apply.cuh"
+#line 77 "blocks/fused_apply.cuh"
                         fused_split(y[0], y[1], a[mt][x], al[mt][x]);
-#line 71 "blocks/fused_apply.cuh"
+#line 81 "blocks/fused_apply.cuh"
                     }
+                // One term after another: products into the same sums are as far apart as can be.
+                u32 b[2][4];
                 #pragma unroll
-                for (int n = 0; n < 2; n++) {
-                    const saddr at = (v1 ^ ((half + n) << 5)) + i * 8192;
-                    u32 b[4];
-                    ldmatrix_x4_trans(b, at);
-                    #pragma unroll
-                    for (int mt = 0; mt < 2; mt++) {
-                        mma_f16(acc[mt][2 * n], a[mt], b[0], b[1]);
-                        mma_f16(acc[mt][2 * n + 1], a[mt], b[2], b[3]);
-#line 82 "blocks/fused_apply.cuh"
-                        mma_f16(acc[mt][2 * n], al[mt], b[0], b[1]);
-                        mma_f16(acc[mt][2 * n + 1], al[mt], b[2], b[3]);
-#line 85 "blocks/fused_apply.cuh"
-                    }
-#line 87 "blocks/fused_apply.cuh"
-                    ldmatrix_x4_trans(b, at + 36864);
-                    #pragma unroll
-                    for (int mt = 0; mt < 2; mt++) {
-                        mma_f16(acc[mt][2 * n], a[mt], b[0], b[1]);
-                        mma_f16(acc[mt][2 * n + 1], a[mt], b[2], b[3]);
-                    }
-#line 94 "blocks/fused_apply.cuh"
-                }
+                for (int n = 0; n < 2; n++)
+                    ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * 8192);
+                fused_products<4>(acc, a, b);
+#line 89 "blocks/fused_apply.cuh"
+                fused_products<4>(acc, al, b);
+                #pragma unroll
+                for (int n = 0; n < 2; n++)
+                    ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * 8192 + 22528);
+                fused_products<4>(acc, a, b);
+#line 95 "blocks/fused_apply.cuh"
             }
         }
         fused_partial(red, acc, 4 * half);
     }
+#line 100 "blocks/fused_apply.cuh"
+    mbar_wait_cluster(t_ready, parity);
+#line 103 "blocks/fused_apply.cuh"
+    if (late) {
+        for (int i = (int)threadIdx.x; i < 256; i += 256)
+            cp_async16(to_saddr(t) + 16 * i, late + 16 * i);
+        cp_async_commit();
+    }
+#line 109 "blocks/fused_apply.cuh"
     block_sync();
 
-    // Rows of W^T (columns of C) are dealt to the warps: sum, times T, rounded for the second product.
-    float *mine = ws + w * 4 * 36;
-    float o[4];
+    // Rows of W^T (columns of C) are dealt to the warps: sum, and both halves of it in fp16 where the sums in `ws` were.
+    // Both V and C carry 2^LIFT; 2^4 of the product's stays, for the low halves' sake.
+    u8 *wt = (u8 *)ws;
     #pragma unroll
     for (int i = 0; i < 4; i++) {
-        mine[i * 36 + l] = fused_total(red, w * 4 + i);
-        o[i] = 0.0f;
+        const int r = w * 4 + i, at = fused_chunk(r, l >> 3) + (l & 7) * 2;
+        const float y = 0x1p-8f * fused_total(red, r);
+        const u16 hi = f16_bits(y);
+        *(u16 *)(wt + at) = hi;
+        *(u16 *)(wt + 2048 + at) = f16_bits(y - f16_value(hi));
     }
-    warp_sync();
+#line 123 "blocks/fused_apply.cuh"
+    if (late)
+        cp_async_wait<0>();
+#line 126 "blocks/fused_apply.cuh"
+    block_sync();
+
+    // W'^T = W^T T with three products whatever the update takes: they are few, and two roundings more would cost accuracy. A warp forms tiles of 16 x 8;
+    // the minus sign makes the second product an accumulation.
+    const saddr wa = to_saddr(wp);
+#line 134 "blocks/fused_apply.cuh"
     #pragma unroll
-    for (int b = 0; b < 32; b += 4) {
-        float tv[4];
+    for (int tile = w; tile < 8; tile += 8) {
+        const int mt = tile & 1, n = tile >> 1;
+        const saddr from = to_saddr(wt) + fused_chunk(mt * 16 + (l & 15), l >> 4);
+        u32 a[2][4], al[2][4], b[4], bl[4];
+        ldmatrix_x4(a[0], from);
+        ldmatrix_x4(a[1], from ^ 32);
+        ldmatrix_x4(al[0], from + 2048);
+        ldmatrix_x4(al[1], (from + 2048) ^ 32);
+        ldmatrix_x4_trans(b, to_saddr(t) + fused_chunk(l, n));
+        ldmatrix_x4_trans(bl, to_saddr(t) + 2048 + fused_chunk(l, n));
+        float d[4] = {0.0f, 0.0f, 0.0f, 0.0f};
         #pragma unroll
-        for (int e = 0; e < 4; e++)
-            tv[e] = t[(b + e) * 32 + l];
-        #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            f32x4 x = *(const f32x4 *)(mine + i * 36 + b);
-            o[i] = fmaf(x.x, tv[0], fmaf(x.y, tv[1], fmaf(x.z, tv[2], fmaf(x.w, tv[3], o[i]))));
+        for (int k = 0; k < 2; k++) {
+            mma_f16(d, a[k], bl[2 * k], bl[2 * k + 1]);
+            mma_f16(d, al[k], b[2 * k], b[2 * k + 1]);
+            mma_f16(d, a[k], b[2 * k], b[2 * k + 1]);
         }
-    }
-    #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        // Both V and C carry 2^LIFT; the minus sign makes the second product an accumulation.
-        float y = -0x1p-12f * o[i];
-        u16 hi = f16_bits(y);
-        u8 *at = wp + fused_chunk(w * 4 + i, l >> 3) + (l & 7) * 2;
-        *(u16 *)at = hi;
-#line 130 "blocks/fused_apply.cuh"
-        *(u16 *)(at + 2048) = f16_bits(y - f16_value(hi));
-#line 132 "blocks/fused_apply.cuh"
+        #pragma unroll
+        for (int h = 0; h < 2; h++) {
+            u8 *at = wp + fused_chunk(mt * 16 + h * 8 + (l >> 2), n) + (l & 3) * 4;
+            u32 hi, lo;
+            fused_split(-0x1p-4f * d[2 * h], -0x1p-4f * d[2 * h + 1], hi, lo);
+            *(u32 *)at = hi;
+#line 159 "blocks/fused_apply.cuh"
+            *(u32 *)(at + 2048) = lo;
+#line 161 "blocks/fused_apply.cuh"
+        }
     }
     block_sync();
 
     const saddr v2 = v + (w * 16 - 32 * p) * 64 + fused_chunk(((l >> 4) << 3) + (l & 7), (l >> 3) & 1);
-    const saddr wa = to_saddr(wp);
     #pragma unroll
     for (int kk = 0; kk < 2; kk++) {
         u32 a[2][4];
         #pragma unroll
         for (int mt = 0; mt < 2; mt++)
             ldmatrix_x4(a[mt], wa + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
-#line 144 "blocks/fused_apply.cuh"
+#line 173 "blocks/fused_apply.cuh"
         u32 al[2][4];
         #pragma unroll
         for (int mt = 0; mt < 2; mt++)
             ldmatrix_x4(al[mt], wa + 2048 + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
-#line 149 "blocks/fused_apply.cuh"
+#line 178 "blocks/fused_apply.cuh"
         #pragma unroll
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 3; i++) {
             const int tile = i * 8 + w;
-            if (tile >= 2 * p && tile < 11) {
+            if (tile >= 2 * p && tile < 22) {
                 u32 b[4];
                 ldmatrix_x4(b, (kk ? v2 ^ 32 : v2) + i * 8192);
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++) {
                     mma_f16(c[mt][i][0], a[mt], b[0], b[1]);
                     mma_f16(c[mt][i][1], a[mt], b[2], b[3]);
-#line 160 "blocks/fused_apply.cuh"
+                }
+#line 190 "blocks/fused_apply.cuh"
+                #pragma unroll
+                for (int mt = 0; mt < 2; mt++) {
                     mma_f16(c[mt][i][0], al[mt], b[0], b[1]);
                     mma_f16(c[mt][i][1], al[mt], b[2], b[3]);
-#line 163 "blocks/fused_apply.cuh"
                 }
-#line 165 "blocks/fused_apply.cuh"
                 u32 bl[4];
-                ldmatrix_x4(bl, (kk ? v2 ^ 32 : v2) + 36864 + i * 8192);
+                ldmatrix_x4(bl, (kk ? v2 ^ 32 : v2) + 22528 + i * 8192);
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++) {
                     mma_f16(c[mt][i][0], a[mt], bl[0], bl[1]);
                     mma_f16(c[mt][i][1], a[mt], bl[2], bl[3]);
                 }
-#line 173 "blocks/fused_apply.cuh"
+#line 203 "blocks/fused_apply.cuh"
             }
         }
     }
@@ -428,12 +457,14 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
 // T of a panel from V (fp16 planes in shared memory, as fused_apply.cuh reads them) and tau.
 //
 // Parameters: MT, W, TILES, THREADS, PRODUCTS, PLANE.
-// T = (I + D striu(V'V))^-1 D with D = diag(tau) (Schreiber and Van Loan's compact WY): the four 8 x 8 blocks of the diagonal
-// by substitution at once, then off-diagonal blocks of 8 and 16 as T12 = -T11 (S12 T22): five short barriers instead of a
+// T = (I + D striu(V'V))^-1 D with D = diag(tau) (Schreiber and Van Loan's compact WY): the two 16 x 16 blocks of the diagonal
+// by substitution at once, then the block above them as T12 = -T11 (S12 T22): three short barriers instead of a
 // chain of 32 columns. tau = 0 gives a zero row and column by itself.
-// v, p, red, ws as in fused_apply; t: 32 x 32 floats. Synchronises; all of t is visible to the block on return.
-QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *tau, float *t)
+// v, p as in fused_apply; red: W x 4 KB; ws: 32 x 36 floats. t: T's planes of fp16, and `copy` the same in global memory. Synchronises; all of t
+// is visible to the block on return.
+QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *tau, u8 *planes, u8 *copy)
 {
+    float *t = red + 1024, *y = red; // 32 x 32; S12 T22, row-major with stride 17
     const int w = warp(), l = lane(), tid = threadIdx.x;
     float acc[2][4][4];
     #pragma unroll
@@ -446,41 +477,31 @@ QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *t
     const saddr va = v + (w * 16 - 32 * p) * 64 + fused_chunk(((l >> 4) << 3) + (l & 7), (l >> 3) & 1);
     const saddr vb = v + (w * 16 - 32 * p) * 64 + fused_chunk(l & 15, l >> 4);
     #pragma unroll
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         const int tile = i * 8 + w;
-        if (tile >= 2 * p && tile < 11) {
+        if (tile >= 2 * p && tile < 22) {
             u32 a[2][4];
             #pragma unroll
             for (int mt = 0; mt < 2; mt++)
                 ldmatrix_x4_trans(a[mt], (va ^ (mt << 5)) + i * 8192);
-#line 30 "blocks/fused_t.cuh"
+#line 32 "blocks/fused_t.cuh"
             u32 al[2][4];
             #pragma unroll
             for (int mt = 0; mt < 2; mt++)
-                ldmatrix_x4_trans(al[mt], (va ^ (mt << 5)) + 36864 + i * 8192);
-#line 35 "blocks/fused_t.cuh"
+                ldmatrix_x4_trans(al[mt], (va ^ (mt << 5)) + 22528 + i * 8192);
+#line 37 "blocks/fused_t.cuh"
+            u32 b[2][4];
             #pragma unroll
-            for (int n = 0; n < 2; n++) {
-                u32 b[4];
-                ldmatrix_x4_trans(b, (vb ^ (n << 5)) + i * 8192);
-                #pragma unroll
-                for (int mt = 0; mt < 2; mt++) {
-                    mma_f16(acc[mt][2 * n], a[mt], b[0], b[1]);
-                    mma_f16(acc[mt][2 * n + 1], a[mt], b[2], b[3]);
-#line 44 "blocks/fused_t.cuh"
-                    mma_f16(acc[mt][2 * n], al[mt], b[0], b[1]);
-                    mma_f16(acc[mt][2 * n + 1], al[mt], b[2], b[3]);
-#line 47 "blocks/fused_t.cuh"
-                }
+            for (int n = 0; n < 2; n++)
+                ldmatrix_x4_trans(b[n], (vb ^ (n << 5)) + i * 8192);
+            fused_products<4>(acc, a, b);
+#line 43 "blocks/fused_t.cuh"
+            fused_products<4>(acc, al, b);
+            #pragma unroll
+            for (int n = 0; n < 2; n++)
+                ldmatrix_x4_trans(b[n], (vb ^ (n << 5)) + 22528 + i * 8192);
+            fused_products<4>(acc, a, b);
 #line 49 "blocks/fused_t.cuh"
-                ldmatrix_x4_trans(b, (vb ^ (n << 5)) + 36864 + i * 8192);
-                #pragma unroll
-                for (int mt = 0; mt < 2; mt++) {
-                    mma_f16(acc[mt][2 * n], a[mt], b[0], b[1]);
-                    mma_f16(acc[mt][2 * n + 1], a[mt], b[2], b[3]);
-                }
-#line 56 "blocks/fused_t.cuh"
-            }
         }
     }
     fused_partial(red, acc, 0);
@@ -490,48 +511,78 @@ QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *t
         int r = w * 4 + i;
         ws[r * 36 + l] = 0x1p-12f * fused_total(red, r);
     }
-    for (int e = tid; e < 1024; e += 256)
-        t[e] = 0.0f;
     block_sync();
 
-    if (w == 0) { // lane = row of T; its block's columns one after another
-        const int o = l & ~7, r = l & 7;
-        float x[8];
+    if (w == 0) { // lane = row of T; columns of its half one after another, each added to those after it
+        const int o = l & 16, r = l & 15;
+        const saddr from = to_saddr(ws + o * 37);
+        float x[16], sum[16], f[16];
+        f32x4 g[3][4]; // rows of V'V on their way, two ahead of the chain
         #pragma unroll
-        for (int j = 0; j < 8; j++) {
-            float s = 0.0f;
+        for (int j = 0; j < 16; j++) {
+            sum[j] = 0.0f;
+            f[j] = tau[o + j];
+        }
+        #pragma unroll
+        for (int i = -2; i < 16; i++) {
             #pragma unroll
-            for (int i = 0; i < j; i++)
-                s = fmaf(x[i], ws[(o + i) * 36 + o + j], s);
-            float f = tau[o + j];
-            x[j] = r == j ? f : r < j ? -f * s : 0.0f;
-            t[l * 32 + o + j] = x[j];
+            for (int j = (i + 3) / 4; j < 4; j++)
+                if (i + 2 < 16)
+                    g[(i + 2) % 3][j] = lds<f32x4>(from + (i + 2) * 144 + j * 16);
+            if (i < 0)
+                continue;
+            x[i] = r == i ? f[i] : r < i ? -f[i] * sum[i] : 0.0f;
+            #pragma unroll
+            for (int j = (i + 1) / 4; j < 4; j++) {
+                const f32x4 u = g[i % 3][j];
+                sum[4 * j] = fmaf(x[i], u.x, sum[4 * j]);
+                sum[4 * j + 1] = fmaf(x[i], u.y, sum[4 * j + 1]);
+                sum[4 * j + 2] = fmaf(x[i], u.z, sum[4 * j + 2]);
+                sum[4 * j + 3] = fmaf(x[i], u.w, sum[4 * j + 3]);
+            }
+        }
+        #pragma unroll
+        for (int j = 0; j < 16; j += 4) {
+            *(f32x4 *)(t + l * 32 + o + j) = {x[j], x[j + 1], x[j + 2], x[j + 3]};
+            *(f32x4 *)(t + l * 32 + 16 - o + j) = {0.0f, 0.0f, 0.0f, 0.0f};
         }
     }
     block_sync();
-    float *y = red; // S12 T22, row-major with stride 17
-    #pragma unroll
-    for (int size = 8; size < 32; size *= 2) {
-        const int blocks = 16 / size, all = blocks * size * size;
-        for (int e = tid; e < all; e += 256) {
-            int o = e / (size * size) * 2 * size, r = e / size % size, j = e % size;
-            float s = 0.0f;
-            #pragma unroll
-            for (int i = 0; i < size; i++)
-                s = fmaf(ws[(o + r) * 36 + o + size + i], t[(o + size + i) * 32 + o + size + j], s);
-            y[(o + r) * 17 + j] = s;
-        }
-        block_sync();
-        for (int e = tid; e < all; e += 256) {
-            int o = e / (size * size) * 2 * size, r = e / size % size, j = e % size;
-            float s = 0.0f;
-            #pragma unroll
-            for (int i = 0; i < size; i++)
-                s = fmaf(t[(o + r) * 32 + o + i], y[(o + i) * 17 + j], s);
-            t[(o + r) * 32 + o + size + j] = -s;
-        }
-        block_sync();
+    #pragma unroll 1
+    for (int e = tid; e < 256; e += 256) {
+        const int r = e >> 4, j = e & 15;
+        float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        #pragma unroll
+        for (int i = 0; i < 16; i++)
+            sum[i & 3] = fmaf(ws[r * 36 + 16 + i], t[(16 + i) * 32 + 16 + j], sum[i & 3]);
+        y[r * 17 + j] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
     }
+    block_sync();
+    #pragma unroll 1
+    for (int e = tid; e < 256; e += 256) {
+        const int r = e >> 4, j = e & 15;
+        float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        #pragma unroll
+        for (int i = 0; i < 16; i++)
+            sum[i & 3] = fmaf(t[r * 32 + i], y[i * 17 + j], sum[i & 3]);
+        t[r * 32 + 16 + j] = -((sum[0] + sum[1]) + (sum[2] + sum[3]));
+    }
+    block_sync();
+    #pragma unroll 1
+    for (int e = tid; e < 256; e += 256) {
+        const f32x4 x = *(const f32x4 *)(t + 4 * e);
+        const int at = fused_chunk(e >> 3, (e & 7) >> 1) + (e & 1) * 8;
+        u32x2 hi, lo;
+        fused_split(x.x, x.y, hi.x, lo.x);
+        fused_split(x.z, x.w, hi.y, lo.y);
+        *(u32x2 *)(planes + at) = hi;
+        *(u32x2 *)(planes + 2048 + at) = lo;
+#line 125 "blocks/fused_t.cuh"
+        *(u32x2 *)(copy + at) = hi;
+        *(u32x2 *)(copy + 2048 + at) = lo;
+#line 135 "blocks/fused_t.cuh"
+    }
+    block_sync();
 }
 #line 1 "blocks/fused_rows.cuh"
 // Householder panel of 32 columns, rows in registers, one fused reduction and one barrier a column, one copy of the step.
@@ -564,13 +615,13 @@ QRS_DEV float fused_sum(const float *part)
 }
 
 // Dots of xb with the four columns.
-QRS_DEV void fused_dots(float (&d)[4], const float (&xb)[6], const float (&x)[6][4])
+QRS_DEV void fused_dots(float (&d)[4], const float (&xb)[11], const float (&x)[11][4])
 {
     #pragma unroll
     for (int c = 0; c < 4; c++) {
         d[c] = 0.0f;
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++)
+        for (int kk = 0; kk < 11; kk++)
             d[c] = fmaf(xb[kk], x[kk][c], d[c]);
     }
 }
@@ -581,10 +632,10 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
 {
     const int l = lane(), w = warp(), cg = l & 7, rl = l >> 3, ri = w * 4 + rl;
     const int layers = (rows + 31) / 32;
-    float x[6][4], xb[6], d[4];
+    float x[11][4], xb[11], d[4];
     float *own = panel + ri * 36 + cg;
     #pragma unroll
-    for (int kk = 0; kk < 6; kk++) {
+    for (int kk = 0; kk < 11; kk++) {
         const bool in = kk * 32 + ri < rows;
         #pragma unroll
         for (int c = 0; c < 4; c++)
@@ -619,7 +670,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         block_sync();
         float squares = fused_sum(part + cj * 12), dn = fused_sum(part + (cj + 1) * 12), alpha = pivot[cj], pn = pivot[cj + 1];
         const float mine = fused_sum(part + l * 12);
-        float dot[4], p[4], next[6];
+        float dot[4], p[4], next[11];
         #pragma unroll
         for (int c = 0; c < 4; c++) {
             dot[c] = shfl(mine, c * 8 + cg);
@@ -629,7 +680,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             // Rare, and the same for the whole block: either the tail is exactly zero, or the step repeats rescaled.
             float most = 0.0f;
             #pragma unroll
-            for (int kk = 0; kk < 6; kk++)
+            for (int kk = 0; kk < 11; kk++)
                 most = fmaxf(most, fabsf(xb[kk]));
             most = warp_max(most);
             block_sync();
@@ -654,7 +705,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
                     scale = pow2_exponent(fmaxf(most, fabsf(alpha)));
                     const power_of_two shrink = make_power_of_two(-scale);
                     #pragma unroll
-                    for (int kk = 0; kk < 6; kk++) {
+                    for (int kk = 0; kk < 11; kk++) {
                         xb[kk] = times(shrink, xb[kk]);
                         if (cg == cj && (kk >= 1 || kk * 32 + ri >= j)) // entries of R above the pivot keep their scale
                             x[kk][0] = times(shrink, x[kk][0]);
@@ -664,7 +715,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             }
         }
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++)
+        for (int kk = 0; kk < 11; kk++)
             next[kk] = shfl(cj == 7 ? x[kk][1] : x[kk][0], (l & 24) + ((cj + 1) & 7));
 
         // As make_reflector, but for the Newton steps: rho and step are good to two units in the last place, and tau is made from the
@@ -677,7 +728,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             if (kk * 32 + ri == j)
                 xb[kk] = copysignf(gap, alpha);
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++)
+        for (int kk = 0; kk < 11; kk++)
             next[kk] = fmaf(-gn, xb[kk], next[kk]);
         #pragma unroll
         for (int kk = 0; kk < 1; kk++)
@@ -695,10 +746,10 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             // Finished columns are left alone, not multiplied by zero: the pivot may be NaN.
             const bool touch[2] = {c0 > 0 || cg > cj, c0 + 1 + slot < 4};
             #pragma unroll
-            for (int k0 = 0; k0 < 6; k0 += 3)
+            for (int k0 = 0; k0 < 11; k0 += 3)
                 if (k0 == 0 || k0 < layers) {
                     #pragma unroll
-                    for (int kk = k0; kk < k0 + 3 && kk < 6; kk++)
+                    for (int kk = k0; kk < k0 + 3 && kk < 11; kk++)
                         #pragma unroll
                         for (int c = 0; c < 2; c++) {
                             float &y = x[kk][c0 + c];
@@ -716,7 +767,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         if (threadIdx.x == 0)
             s->kept[j] = {alpha, squares, zero ? 0.0f : rho, (float)scale};
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++)
+        for (int kk = 0; kk < 11; kk++)
             xb[kk] = next[kk];
         fresh = again = zero = false;
         scale = 0;
@@ -725,7 +776,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             cj = 0;
             slot++;
             #pragma unroll
-            for (int kk = 0; kk < 6; kk++) {
+            for (int kk = 0; kk < 11; kk++) {
                 const float first = x[kk][0];
                 x[kk][0] = x[kk][1], x[kk][1] = x[kk][2], x[kk][2] = x[kk][3], x[kk][3] = first;
             }
@@ -740,7 +791,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         const float rho = j < steps ? s->kept[j].z : 0.0f;
         float *to = panel + ri * 36 + j;
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++) {
+        for (int kk = 0; kk < 11; kk++) {
             const int i = kk * 32 + ri;
             if (i < rows)
                 to[kk * 1152] = i > j ? x[kk][c] * rho : x[kk][c];
@@ -767,119 +818,110 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
 //
 // Parameters: B = 32; NC = 1, or 2: 32 passive columns follow the 32 of the panel and are only transformed; LD row stride of P1, G and
 // [R \\ V1]; LDM of M. G has B rows and 32 NC columns. Of a passive column c, R[:,c] and M[:,c] come out: the column is now C + P2 M[:,c].
-// Layout: warp w of 4, lane + 32 t = column; x[k] and gram[k] are row 4 k + w. Row j of x turns into row j of M once it has been
-// the pivot row, so one array holds both. Everything off the chain dots -> barrier -> scalars -> update runs in its shadow: the
+// Layout: lane = column, warps 4.. hold the passive ones; x[k] and gram[k] are row 4 k + (warp & 3). Row j of x turns into row j of M once it
+// has been the pivot row, so one array holds both. Everything off the chain dots -> barrier -> scalars -> update runs in its shadow: the
 // update of G by step j happens during step j + 1, of which only row j + 1 is needed at once (`row`), and every lane also carries
-// the next pivot column at its own rows (xb), found from its old values and its own g. One barrier of 128 threads a column.
-// Registers turn by one place after every four columns, so that the pivot row is always number 0: the loop over columns is rolled, and
-// its code short (straight-line code is fetched again for every panel when a kernel outgrows the instruction cache). Rows of M are then
-// the last ones, x[k] for k >= live.
+// the next pivot column at its own rows (xb), found from its old values and its own g. One barrier a column.
+// Columns go by fours, one body for each: what is left of x and gram has fixed registers, and shrinks. Inside, the four are a rolled loop
+// (straight-line code is fetched again for every panel when a kernel outgrows the instruction cache).
 // Measured on an H200, NC = 1, with 4 warps and straight-line code: 258 cycles a column (1, 2, 8 warps: 763, 303, 400); 64 columns at once: 454.
-#line 21 "blocks/gram_recursion.cuh"
-// Shared; read and written four floats at a time. Every first index is the column's parity.
-struct alignas(16) gram_buffers {
-    float part[2][36][4]; // dots by column and warp
-    f32x2 pivot[2][36]; // row j of P1 and of G
-    float next[2][32];    // old column j + 1 of x, in the order of the rows' owners: x[k] of warp w at 8 w + k
-    float row[2][32];     // row j of G in that order
-    float g[2][32];       // g of step j in that order
+#line 22 "blocks/gram_recursion.cuh"
+// Shared; read and written four floats at a time. One for each parity of the column.
+struct alignas(16) gram_buffer {
+    float part[36][4]; // dots by column and warp
+    f32x2 pivot[36];   // row j of P1 and of G
+    float next[32];              // old column j + 1 of x, in the order of the rows' owners: x[k] of warp w at 8 w + k
+    float row[32];               // row j of G in that order
+    float g[32];                 // g of step j in that order
 };
+typedef gram_buffer gram_buffers[2];
+static_assert(sizeof(gram_buffer) == 1248, "offsets below");
 
 // Threads 0..127 call. Results in shared memory: m, upper triangular with zeros below, columns scaled by rho (may be gram_in's place); rv, R on and
 // above the diagonal and V1 below (may be p1's place); tau. whole: the columns' squares at the panel's start. bare: nothing lies below the
-// top block, so that nothing can cancel. steps: columns past these have no reflector. passive: the passive columns are there.
-// True, in each of the four warps, when the recursion went well as far as it can tell; the true norms of V have the last word.
-QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *whole, gram_buffers *s, float *m, float *rv, float *tau,
-                            int steps, bool bare, bool passive)
+// top block, so that nothing can cancel. steps: columns past these have no reflector.
+// True, in each of the first four warps, when the recursion went well as far as it can tell; the true norms of V have the last word.
+QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *whole, gram_buffer *s, float *m, float *rv, float *tau,
+                            int steps, bool bare, int threads)
 {
-    const int l = lane(), w = warp();
-    float x[8][1], gram[8][1], xb[8], old_row[8], old_h[1], old_g[1], row[1];
-    float start = gram_in[l * 37], rho_of = 0.0f, squares_of = 0.0f, beta_of = 0.0f;
-    #pragma unroll
-    for (int t = 0; t < 1; t++) {
-        #pragma unroll
-        for (int k = 0; k < 8; k++) {
-            x[k][t] = t == 0 || passive ? p1[(4 * k + w) * 36 + l + 32 * t] : 0.0f;
-            gram[k][t] = t == 0 || passive ? gram_in[(4 * k + w) * 36 + l + 32 * t] : 0.0f;
-        }
-        row[t] = gram[0][t];
-        old_h[t] = old_g[t] = 0.0f;
-    }
+    const int l = lane(), w = warp() & 3, c = (int)threadIdx.x >> 7 << 5 | l;
+    const bool active = true;
+    // Addresses by hand: 32 bits, and the loop adds to them no more than the parity of the column.
+    const saddr base = to_saddr(s), my_part = base + c * 16, my_share = my_part + w * 4, my_pivot = base + 576 + c * 8;
+    const saddr rows = base + w * 32, owner = base + (l & 3) * 32 + (l >> 2) * 4;
+    const saddr tau_at = to_saddr(tau), rv_at = to_saddr(rv) + c * 4;
+    float x[8], gram[8], xb[8], old_row[8], old_h = 0.0f, old_g = 0.0f;
+    float rho_of = 0.0f, squares_of = 0.0f, beta_of = 0.0f;
     #pragma unroll
     for (int k = 0; k < 8; k++) {
-        xb[k] = shfl(x[k][0], 0);
+        x[k] = p1[(4 * k + w) * 36 + c];
+        gram[k] = gram_in[(4 * k + w) * 36 + c];
+        xb[k] = p1[(4 * k + w) * 36];
         old_row[k] = 0.0f;
     }
-    if (w == 0)
-        s->g[1][l] = 0.0f;
-    if (w == 0 && l < 2) { // "next" of the last column
-        *(f32x4 *)s->part[l][32] = {0.0f, 0.0f, 0.0f, 0.0f};
-        s->pivot[l][32] = {0.0f, 0.0f};
+    float row = gram[0];
+    const float start = active ? gram_in[l * 37] : 0.0f;
+    if (threadIdx.x < 32)
+        s[1].g[l] = 0.0f;
+    if (threadIdx.x < 2) { // "next" of the last column
+        *(f32x4 *)s[l].part[32] = {0.0f, 0.0f, 0.0f, 0.0f};
+        s[l].pivot[32] = {0.0f, 0.0f};
     }
 
-    #pragma unroll 1
+    #pragma unroll
     for (int jj = 0; jj < 8; jj++) {
-        const int live = 8 - jj;
+        const int ahead = jj + 1 < 8 ? jj + 1 : jj;
         #pragma unroll 1
         for (int jw = 0; jw < 4; jw++) {
-            const int j = jj * 4 + jw, b = j & 1;
+            const int j = jj * 4 + jw;
+            const saddr side = (jw & 1) * 1248, pivot = my_pivot + side, rows_now = rows + side, owner_now = owner + side;
+            const saddr dots = base + side + j * 16, pivots = base + side + 576 + j * 8;
             const bool own = w == jw;
-            #pragma unroll
-            for (int t = 0; t < 1; t++) {
-                if (t > 0 && !passive)
-                    break;
-                float sum[4] = {own ? row[t] : 0.0f, 0.0f, 0.0f, 0.0f};
+            {
+                float sum[2] = {own ? row : 0.0f, (w > jw ? xb[jj] : 0.0f) * x[jj]};
                 #pragma unroll
-                for (int k = 0; k < 8; k++)
-                    sum[k & 3] = fmaf((k == 0 ? w > jw : k < live) ? xb[k] : 0.0f, x[k][t], sum[k & 3]);
-                s->part[b][l + 32 * t][w] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-                if (own) {
-                    s->pivot[b][l + 32 * t] = {x[0][t], row[t]};
-                    if (t == 0)
-                        s->row[b][(l & 3) * 8 + (((l >> 2) - jj) & 7)] = row[t];
+                for (int k = jj + 1; k < 8; k++)
+                    sum[(k - jj) & 1] = fmaf(xb[k], x[k], sum[(k - jj) & 1]);
+                sts(my_share + side, sum[0] + sum[1]);
+                if (own)
+                    sts(pivot, f32x2{x[jj], row});
+                if (own && active)
+                    sts(owner_now + 992, row);
+                if (c == j + 1) {
+                    #pragma unroll
+                    for (int k = 0; k < 8; k += 4)
+                        sts(rows_now + 864 + 4 * k, f32x4{x[k], x[k + 1], x[k + 2], x[k + 3]});
                 }
             }
-            if (l == j + 1) {
-                #pragma unroll
-                for (int k = 0; k < 8; k += 4)
-                    *(f32x4 *)&s->next[b][w * 8 + k] = {x[k][0], x[k + 1][0], x[k + 2][0], x[k + 3][0]};
+            bar_sync(1, threads);
+            const f32x4 dj = lds<f32x4>(dots);
+            const f32x2 pj = lds<f32x2>(pivots);
+            const f32x4 dn = lds<f32x4>(dots + 16);
+            const f32x2 pn = lds<f32x2>(pivots + 8);
+            const f32x4 dc = lds<f32x4>(my_part + side);
+            const f32x2 pc = lds<f32x2>(pivot);
+            float next[8], last_g[8], this_row[8];
+            #pragma unroll
+            for (int k = 0; k < 8; k += 4) {
+                f32x4 v = lds<f32x4>(rows_now + 864 + 4 * k);
+                next[k] = v.x, next[k + 1] = v.y, next[k + 2] = v.z, next[k + 3] = v.w;
+                if (k + 3 >= jj) {
+                    v = lds<f32x4>(rows + 1248 - side + 1120 + 4 * k);
+                    last_g[k] = v.x, last_g[k + 1] = v.y, last_g[k + 2] = v.z, last_g[k + 3] = v.w;
+                    v = lds<f32x4>(rows_now + 992 + 4 * k);
+                    this_row[k] = v.x, this_row[k + 1] = v.y, this_row[k + 2] = v.z, this_row[k + 3] = v.w;
+                }
             }
-            bar_sync(1, 128);
-            // What the chain needs, at once: the compiler would load it as late as it can.
-            const f32x4 dj = lds<f32x4>(to_saddr(s->part[b][j]));
-            const f32x2 pj = lds<f32x2>(to_saddr(&s->pivot[b][j]));
-            const f32x4 dn = lds<f32x4>(to_saddr(s->part[b][j + 1]));
-            const f32x2 pn = lds<f32x2>(to_saddr(&s->pivot[b][j + 1]));
-            const float dots_n = (dn.x + dn.y) + (dn.z + dn.w);
             const float squares = (dj.x + dj.y) + (dj.z + dj.w);
             const float norm2 = fmaxf(fmaf(pj.x, pj.x, squares), 0x1p-120f);
             const float q = rsqrt_normal(norm2), norm = norm2 * q;
             const float rho0 = rcp_normal(fabsf(pj.x) + norm);
-            float dl[1];
-            f32x2 pl[1];
+            const float dots_n = (dn.x + dn.y) + (dn.z + dn.w), dots_c = (dc.x + dc.y) + (dc.z + dc.w);
             #pragma unroll
-            for (int t = 0; t < 1; t++) {
-                if (t > 0 && !passive)
-                    break;
-                const f32x4 d = *(const f32x4 *)s->part[b][l + 32 * t];
-                dl[t] = (d.x + d.y) + (d.z + d.w);
-                pl[t] = s->pivot[b][l + 32 * t];
+            for (int k = jj; k < 8; k++) {
+                gram[k] = fmaf(-old_row[k], old_g, fmaf(-last_g[k], old_h, gram[k]));
+                old_row[k] = this_row[k];
             }
-            float next[8], last_g[8], this_row[8];
-            #pragma unroll
-            for (int k = 0; k < 8; k += 4) {
-                f32x4 v = *(const f32x4 *)&s->next[b][w * 8 + k];
-                next[k] = v.x, next[k + 1] = v.y, next[k + 2] = v.z, next[k + 3] = v.w;
-                v = *(const f32x4 *)&s->g[b ^ 1][w * 8 + k];
-                last_g[k] = v.x, last_g[k + 1] = v.y, last_g[k + 2] = v.z, last_g[k + 3] = v.w;
-                v = *(const f32x4 *)&s->row[b][w * 8 + k];
-                this_row[k] = v.x, this_row[k + 1] = v.y, this_row[k + 2] = v.z, this_row[k + 3] = v.w;
-            }
-            #pragma unroll
-            for (int t = 0; t < 1; t++)
-                #pragma unroll
-                for (int k = 0; k < 8; k++)
-                    gram[k][t] = fmaf(-old_row[k], old_g[t], fmaf(-last_g[k], old_h[t], gram[k][t]));
 
             const bool some = squares > 0.0f;
             // step (p + rho d) = |step| (+-p + |rho| d): signs and the zero are settled while rho is on its way.
@@ -887,70 +929,39 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
             const u32 flip = as_u32(pj.x) & 0x80000000u;
             const float gap = copysignf(fabsf(pj.x) + norm, pj.x);
             const float gn = size * fmaf(rho0, dots_n, as_f32(as_u32(pn.x) ^ flip));
-            if (own) { // the pivot row leaves P1 and becomes a row of M
-                xb[0] = 1.0f;
-                next[0] = 0.0f;
-            }
+            const float gc = size * fmaf(rho0, dots_c, as_f32(as_u32(pc.x) ^ flip)), g = c > j ? gc : 0.0f;
+            // The pivot row leaves P1 and becomes a row of M.
+            xb[jj] = own ? 1.0f : xb[jj];
+            next[jj] = own ? 0.0f : next[jj];
+            x[jj] = own && c >= j ? (c == j ? 1.0f : 0.0f) : x[jj];
             #pragma unroll
-            for (int t = 0; t < 1; t++) {
-                if (t > 0 && !passive)
-                    break;
-                const int c = l + 32 * t;
-                const float gl = size * fmaf(rho0, dl[t], as_f32(as_u32(pl[t].x) ^ flip)), g = c > j ? gl : 0.0f;
-                if (c == j) {
-                    rho_of = some ? copysignf(rho0, pj.x) : 0.0f;
-                    squares_of = squares;
-                    beta_of = some ? copysignf(norm, -pj.x) : pj.x;
-                }
-                if (own) {
-                    x[0][t] = c < j ? x[0][t] : c == j ? 1.0f : 0.0f;
-                    if (t == 0)
-                        s->g[b][(l & 3) * 8 + (((l >> 2) - (jw == 3 ? jj + 1 : jj)) & 7)] = g; // read when registers have turned
-                    if (c > j && (t == 0 || passive))
-                        rv[j * 36 + c] = fmaf(-gl, gap, pl[t].x);
-                }
-                #pragma unroll
-                for (int k = 0; k < 8; k++)
-                    x[k][t] = fmaf(-g, xb[k], x[k][t]);
-                old_h[t] = fmaf(-g, pj.y, pl[t].y);
-                old_g[t] = g;
-                row[t] = fmaf(-pn.y, g, fmaf(-gn, old_h[t], jw == 3 ? gram[1][t] : gram[0][t]));
-            }
-            #pragma unroll
-            for (int k = 0; k < 8; k++) {
+            for (int k = 7; k >= 0; k--) {
+                x[k] = fmaf(-g, xb[k], x[k]);
                 xb[k] = fmaf(-gn, xb[k], next[k]);
-                old_row[k] = this_row[k];
             }
+            old_h = fmaf(-g, pj.y, pc.y);
+            old_g = g;
+            row = fmaf(-pn.y, g, fmaf(-gn, old_h, jw == 3 ? gram[ahead] : gram[jj]));
+            if (c == j) {
+                rho_of = some ? copysignf(rho0, pj.x) : 0.0f;
+                squares_of = squares;
+                beta_of = some ? copysignf(norm, -pj.x) : pj.x;
+            }
+            if (own && active)
+                sts(owner_now + 1120, g);
+            if (own && c > j)
+                sts(rv_at + j * 144, fmaf(-gc, gap, pc.x));
+            const float t = some ? fmaf(fabsf(pj.x), q, 1.0f) : 0.0f;
             if (threadIdx.x == 0)
-                tau[j] = some ? fmaf(fabsf(pj.x), q, 1.0f) : 0.0f;
-        }
-        const float xb0 = xb[0], old0 = old_row[0];
-        #pragma unroll
-        for (int k = 0; k + 1 < 8; k++) {
-            xb[k] = xb[k + 1];
-            old_row[k] = old_row[k + 1];
-        }
-        xb[7] = xb0;
-        old_row[7] = old0;
-        #pragma unroll
-        for (int t = 0; t < 1; t++) {
-            const float x0 = x[0][t], gram0 = gram[0][t];
-            #pragma unroll
-            for (int k = 0; k + 1 < 8; k++) {
-                x[k][t] = x[k + 1][t];
-                gram[k][t] = gram[k + 1][t];
-            }
-            x[7][t] = x0;
-            gram[7][t] = gram0;
+                sts(tau_at + j * 4, t);
         }
     }
     #pragma unroll
     for (int k = 0; k < 8; k++) {
         const int i = 4 * k + w;
-        m[i * 40 + l] = i <= l ? x[k][0] * rho_of : 0.0f;
-        if (i >= l)
-            rv[i * 36 + l] = i == l ? beta_of : x[k][0] * rho_of;
-#line 199 "blocks/gram_recursion.cuh"
+        m[i * 40 + c] = !active ? x[k] : i <= c ? x[k] * rho_of : 0.0f;
+        if (i >= c)
+            rv[i * 36 + c] = i == c ? beta_of : x[k] * rho_of;
     }
     // What cancelled cannot be trusted: a norm far below the column's own, a tail that is negative, tiny, or zero only by
     // cancellation. NaN fails.
@@ -970,11 +981,13 @@ QRS_DEV float gram_square(const float *p1, const float *gram, int rows, int c)
 #line 1 "blocks/gram_small.cuh"
 // Small fp32-level products on tensor cores.
 //
-// Three TF32 products (hi hi + hi lo + lo hi) keep about fp32's accuracy with fp32's range.
+// Three TF32 products (hi hi + hi lo + lo hi) keep about fp32's accuracy with fp32's range. The high half is rounded, by hand, as the
+// conversion takes five instructions; of the low half the unit drops what is below 2^-22 of x. A NaN that does not survive
+// in hi does in lo.
 QRS_DEV void gram_split(float x, u32 &hi, u32 &lo)
 {
-    hi = tf32_bits(x);
-    lo = tf32_bits(x - as_f32(hi));
+    hi = (as_u32(x) + 0x1000u) & 0xffffe000u;
+    lo = as_u32(x - as_f32(hi));
 }
 
 #line 1 "blocks/gram_panel.cuh"
@@ -1002,7 +1015,7 @@ QRS_DEV void gram_product(const fused_tile &c, int tile0, float *red)
             for (int e = 0; e < 4; e++)
                 acc[mt][n][e] = 0.0f;
     #pragma unroll
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         if (i * 8 + (int)warp() < tile0)
             continue;
         #pragma unroll
@@ -1014,17 +1027,17 @@ QRS_DEV void gram_product(const fused_tile &c, int tile0, float *red)
                 #pragma unroll
                 for (int e = 0; e < 2; e++)
                     gram_split(c[u >> 1][i][n8][(u & 1) * 2 + e], h[u][e], lo[u][e]);
+            // One term after another: products into the same sums are as far apart as can be.
             #pragma unroll
-            for (int mt = 0; mt < 2; mt++) {
-                const u32 ah[4] = {h[2 * mt][0], h[2 * mt + 1][0], h[2 * mt][1], h[2 * mt + 1][1]};
-                const u32 al[4] = {lo[2 * mt][0], lo[2 * mt + 1][0], lo[2 * mt][1], lo[2 * mt + 1][1]};
+            for (int term = 0; term < 3; term++)
                 #pragma unroll
-                for (int n = 2 * mt; n < 4; n++) {
-                    mma_tf32(acc[mt][n], ah, lo[n][0], lo[n][1]);
-                    mma_tf32(acc[mt][n], al, h[n][0], h[n][1]);
-                    mma_tf32(acc[mt][n], ah, h[n][0], h[n][1]);
+                for (int mt = 0; mt < 2; mt++) {
+                    const u32(&x)[4][2] = term == 1 ? lo : h, (&y)[4][2] = term == 0 ? lo : h;
+                    const u32 a[4] = {x[2 * mt][0], x[2 * mt + 1][0], x[2 * mt][1], x[2 * mt + 1][1]};
+                    #pragma unroll
+                    for (int n = 2 * mt; n < 4; n++)
+                        mma_tf32(acc[mt][n], a, y[n][0], y[n][1]);
                 }
-            }
         }
     }
     fused_partial(red, acc, 0);
@@ -1054,7 +1067,7 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
     #pragma unroll
     for (int mt = 0; mt < 2; mt++)
         #pragma unroll
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < 3; i++)
             #pragma unroll
             for (int n = 0; n < 2; n++)
                 #pragma unroll
@@ -1069,9 +1082,9 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
             for (int e = 0; e < 4; e++)
                 gram_split(m[(kk * 8 + q + (e >> 1) * 4) * 40 + mt * 16 + g + (e & 1) * 8], h[mt][e], lo[mt][e]);
         #pragma unroll
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 3; i++) {
             const int tile = i * 8 + (int)warp();
-            if (tile < tile0 + 2 || tile >= 11)
+            if (tile < tile0 + 2 || tile >= 22)
                 continue;
             #pragma unroll
             for (int n = 0; n < 2; n++) {
@@ -1098,7 +1111,7 @@ QRS_DEV bool gram_panel(float *panel, int first, gram_shared *s, float *tau)
     if (threadIdx.x < 32)
         s->whole[l] = gram_square(panel, s->gram, 32, l);
     if (w < 4) {
-        const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, tau, 32, false, false);
+        const bool good = gram_recursion(panel, s->gram, s->whole, s->buffers, s->m, s->rv, tau, 352 - first, first + 32 >= 352, 128);
         if (threadIdx.x == 0)
             s->good = good;
     }
@@ -1113,7 +1126,7 @@ QRS_DEV bool gram_panel(float *panel, int first, gram_shared *s, float *tau)
     for (int u = 0; u < 4; u++) {
         float part[4] = {0.0f, 0.0f, 0.0f, 0.0f}; // short chains: tau is only as good as this sum
         #pragma unroll
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < 3; i++)
             #pragma unroll
             for (int n = 0; n < 2; n++)
                 #pragma unroll
@@ -1139,7 +1152,7 @@ QRS_DEV bool gram_panel(float *panel, int first, gram_shared *s, float *tau)
         part[u & 7] += s->norms[u][l];
     const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
     const float t = tau[l];
-    const bool good = t == 0.0f || fabsf(fmaf(0.5f * t, square, -1.0f)) <= 1e-06f;
+    const bool good = t == 0.0f || fabsf(fmaf(0.5f * t, square, -1.0f)) <= 0.000123904f;
     if (!warp_all(good))
         return false;
     block_sync(); // everybody has read tau, and is done with the panel
@@ -1152,10 +1165,10 @@ QRS_DEV bool gram_panel(float *panel, int first, gram_shared *s, float *tau)
     fused_give(c, panel - first * 36, tile0 + 2);
     return true;
 }
-#line 210 "families/fused.lua"
+#line 235 "families/fused.lua"
 
 // Byte offset of panel p's trapezoid among those before it (one plane).
-QRS_DEV int fused_trapezoid(int p) { return (p * 176 - 16 * p * (p - 1)) * 64; }
+QRS_DEV int fused_trapezoid(int p) { return (p * 352 - 16 * p * (p - 1)) * 64; }
 
 // The first panel from p on that was not skipped, `end` when there is none.
 QRS_DEV int fused_next(const u32 *zero, int p, int end)
@@ -1165,34 +1178,78 @@ QRS_DEV int fused_next(const u32 *zero, int p, int end)
     return p;
 }
 
-#line 239 "families/fused.lua"
+#line 248 "families/fused.lua"
+// Starts the copy of panel p's V and T from scratch into a stage; late: T is not there yet.
+QRS_DEV void fused_fetch(saddr stage, const u8 *v, saddr t, const u8 *ts, int p, bool late)
+{
+    const u8 *from = v + fused_trapezoid(p);
+    #pragma unroll 2
+    for (int i = 16 * (int)threadIdx.x; i < (352 - 32 * p) * 64; i += 4096) {
+        cp_async16(stage + i, from + i);
+#line 256 "families/fused.lua"
+        cp_async16(stage + 22528 + i, from + 135168 + i);
+#line 258 "families/fused.lua"
+    }
+    for (int i = (int)threadIdx.x; i < (late ? 0 : 256); i += 256)
+        cp_async16(t + 16 * i, ts + p * 4096 + 16 * i);
+    cp_async_commit();
+}
+#line 264 "families/fused.lua"
+
+#line 266 "families/fused.lua"
+// What this CTA wrote is there for the others that wait for bar.
+QRS_DEV void fused_announce(saddr bar)
+{
+    block_sync();
+    if (threadIdx.x < 2)
+        mbar_arrive_remote(cluster_map(bar, (int)threadIdx.x));
+}
+#line 274 "families/fused.lua"
 
 QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau,
-                                       i64 stride_tau, int *info, i64 batch, u8 *v_scratch, float *t_scratch)
+                                       i64 stride_tau, int *info, i64 batch, u8 *v_scratch, u8 *t_scratch)
 {
     u8 *smem = dynamic_smem();
-    float *t = (float *)(smem + 73728), *stau = (float *)(smem + 102144), *largest = (float *)(smem + 98304);
-    int *exponent = (int *)(smem + 102272), *bad = (int *)(smem + 102400);
+    u8 *t = smem + 45056;
+    float *stau = (float *)(smem + 52992), *largest = (float *)(smem + 49152);
+    int *exponent = (int *)(smem + 53120), *bad = (int *)(smem + 53248);
     u32 *zero = (u32 *)(bad + 1); // bit p: panel p was zero throughout, so it has no reflectors
-    fused_step *step = (fused_step *)(smem + 98304);
-#line 249 "families/fused.lua"
-    gram_shared *gs = (gram_shared *)(smem + 102528);
-#line 251 "families/fused.lua"
+    fused_step *step = (fused_step *)(smem + 49152);
+#line 285 "families/fused.lua"
+    gram_shared *gs = (gram_shared *)(smem + 91008);
+#line 287 "families/fused.lua"
     const saddr sv = to_saddr(smem + 0);
     const int tid = (int)threadIdx.x;
-#line 257 "families/fused.lua"
+    const i64 unit = blockIdx.x / 2; // the CTAs that share a matrix
+#line 291 "families/fused.lua"
+    v_scratch += unit * 270336;
+    t_scratch += unit * 45056;
+#line 295 "families/fused.lua"
+    // ready, t_ready: an mbarrier a panel, complete once its V, its T are in scratch; skipped: it has no reflectors; found: bits of all
+    // CTAs, in that of rank 0, which take turns by matrix.
+    const int rank = cluster_rank();
+    const saddr ready = to_saddr(smem + 53376), t_ready = ready + 88;
+    const float *skipped = (const float *)(smem + 53552);
+    const float *found = (const float *)(smem + 53596);
+    float *t_red = (float *)(smem + 53632);
+    u32 parity = 0;
+    if (tid < 22)
+        mbar_init(ready + 8 * tid, 1);
+    fence_mbar_init();
+    cluster_sync();
+#line 308 "families/fused.lua"
 
-    i64 b = blockIdx.x;
-    int k = 0, turn = 0;
-    fused_request((float *)(smem + 120576), a + b * stride_a, lda, 0);
+    i64 b = unit;
+    int k = rank, turn = 0;
+    fused_request((float *)(smem + 109056), a + b * stride_a, lda, 32 * k);
     cp_async_commit();
     #pragma unroll 1
     while (b < batch) { // a column block a turn
-        const int first = 32 * k, done = k < 6 ? k : 6, rows = 176 - first;
-        float *tile = (float *)(smem + 120576 + turn * 41472), *panel = tile + first * 36;
+        const int first = 32 * k, done = k < 11 ? k : 11, rows = 352 - first;
+        float *tile = (float *)(smem + 109056 + turn * 50688), *panel = tile + first * 36;
         float *red = tile, *ws = tile + 8192;
         u8 *wp = (u8 *)tile + 37376;
-        if (k == 0 && tid == 0) {
+        if (k < 2 && tid == 0) {
             bad[0] = bad[2] = 0;
             *zero = 0;
         }
@@ -1204,59 +1261,93 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         if (filled) {
             fused_take(c, tile, ex);
             block_sync(); // partial sums go where the tile lies
-#line 281 "families/fused.lua"
+#line 345 "families/fused.lua"
+            // Panels up to the one this CTA made last are there, and come a stage ahead; the others are late, and T of one later than its V.
             #pragma unroll 1
-            for (int p = fused_next(zero, 0, done); p < done; p = fused_next(zero, p + 1, done))
-                fused_apply(c, p, sv + fused_trapezoid(p), red, ws, wp, t + p * 1024);
-#line 312 "families/fused.lua"
-            if (first + 64 <= 176) { // the last square block and short panels go by rows
+            for (int p = 0, stage = 0, here = -1; p < done; p++) {
+                const bool late = p > k - 2;
+                mbar_wait_cluster(ready + 8 * p, parity);
+                if (skipped[p] != 0.0f)
+                    continue;
+                if (here != p)
+                    fused_fetch(sv + stage * 45056, v_scratch, to_saddr(t + stage * 4096), t_scratch, p, late);
+                bool ahead = false;
+#line 369 "families/fused.lua"
+                cp_async_wait<0>();
+#line 371 "families/fused.lua"
+                block_sync();
+                fused_apply(c, p, sv + stage * 45056, red, ws, wp, t + stage * 4096, t_ready + 8 * p, parity, late ? t_scratch + p * 4096 : nullptr);
+                block_sync();
+                stage ^= 0;
+            }
+#line 404 "families/fused.lua"
+            if (k < 11) {
                 gram_product(c, 2 * k + 2, red);
                 block_sync();
                 gram_total(red, gs->gram);
             }
-#line 318 "families/fused.lua"
+#line 410 "families/fused.lua"
             block_sync();
             fused_give(c, tile, 0);
-        } else if (k < 6) { // a zero block stays zero under any reflector
+        } else if (k < 11) { // a zero block stays zero under any reflector
             if (tid == 0)
                 *zero |= 1u << k;
             if (tid < 32)
                 stau[tid] = 0.0f;
         }
-        const bool last = k == 5;
-        const i64 b_next = last ? b + gridDim.x : b;
-        const int k_next = last ? 0 : k + 1;
-#line 330 "families/fused.lua"
+#line 419 "families/fused.lua"
+        const bool last = k + 2 >= 11;
+        const i64 b_next = last ? b + gridDim.x / 2 : b;
+        const int k_next = last ? rank : k + 2;
+#line 428 "families/fused.lua"
         turn ^= 1;
         if (b_next < batch)
-            fused_request((float *)(smem + 120576 + turn * 41472), a + b_next * stride_a, lda, 32 * k_next);
+            fused_request((float *)(smem + 109056 + turn * 50688), a + b_next * stride_a, lda, 32 * k_next);
         cp_async_commit();
-#line 335 "families/fused.lua"
+#line 433 "families/fused.lua"
         block_sync();
-        u8 *v = smem + 0 + fused_trapezoid(k);
-        if (filled && k < 6) {
-#line 339 "families/fused.lua"
-            const bool gram = first + 64 <= 176, by_gram = gram && gram_panel(panel, first, gs, stau);
-            if (gram && !by_gram && tid == 0)
+        u8 *v = smem + 0;
+        if (filled && k < 11) {
+#line 437 "families/fused.lua"
+            const bool by_gram = gram_panel(panel, first, gs, stau);
+            if (!by_gram && tid == 0)
                 bad[2] = 2;
             if (!by_gram)
-#line 344 "families/fused.lua"
-            fused_rows(panel, rows, 176 - first < 32 ? 176 - first : 32, step, stau);
+#line 442 "families/fused.lua"
+            fused_rows(panel, rows, 352 - first < 32 ? 352 - first : 32, step, stau);
             block_sync();
-            if (k < 5)
-                fused_reflectors(panel, rows, v);
+            if (k < 10)
+                fused_reflectors(panel, rows, v, v_scratch + fused_trapezoid(k));
         }
-        fused_out(tile, h + b * stride_h, ldh, first, k < 6 ? first : 176, exponent);
-        if (tid < 32 && first + tid < 176)
+#line 448 "families/fused.lua"
+        if (k < 10) {
+            if (tid < 2)
+                sts_remote(cluster_map(ready + 176 + 4 * k, tid), filled ? 0.0f : 1.0f);
+            fused_announce(ready + 8 * k);
+            if (filled) {
+                fused_build_t(k, to_saddr(v), t_red, t_red + 8192, stau, t, t_scratch + k * 4096);
+            }
+            fused_announce(t_ready + 8 * k);
+        }
+#line 458 "families/fused.lua"
+        fused_out(tile, h + b * stride_h, ldh, first, k < 11 ? first : 352, exponent);
+        if (tid < 32 && first + tid < 352)
             tau[b * stride_tau + first + tid] = stau[tid];
         block_sync();
-        if (filled && k < 5) {
-            fused_build_t(k, to_saddr(v), red, ws, stau, t + k * 1024);
-#line 359 "families/fused.lua"
+#line 472 "families/fused.lua"
+        if (last) { // nobody writes over V while it is applied elsewhere
+            if (tid == 0)
+                sts_remote(cluster_map(ready + 220 + 4 * (parity * 2 + rank), 0), (float)(bad[0] | bad[2]));
+            cluster_sync();
+            if (info && rank == 0 && tid == 0) {
+                int all = 0;
+                for (int i = 0; i < 2; i++)
+                    all |= (int)found[parity * 2 + i];
+                info[b] = all;
+            }
+            parity ^= 1;
         }
-#line 365 "families/fused.lua"
-        if (last && info && tid == 0)
-            info[b] = bad[0] | bad[2];
+#line 488 "families/fused.lua"
         b = b_next;
         k = k_next;
     }

@@ -1,14 +1,14 @@
-#line 178 "families/fused.lua"
+#line 200 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
 #include "device/block.cuh"
 #include "device/mma.cuh"
 #include "device/copy.cuh"
-#line 185 "families/fused.lua"
+#line 207 "families/fused.lua"
 #include "device/wgmma.cuh"
 #include "device/stmatrix.cuh"
-#line 188 "families/fused.lua"
+#line 213 "families/fused.lua"
 
 using namespace qrs;
 
@@ -462,119 +462,110 @@ template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, saddr v, sa
 //
 // Parameters: B = 32; NC = 1, or 2: 32 passive columns follow the 32 of the panel and are only transformed; LD row stride of P1, G and
 // [R \\ V1]; LDM of M. G has B rows and 32 NC columns. Of a passive column c, R[:,c] and M[:,c] come out: the column is now C + P2 M[:,c].
-// Layout: warp w of 4, lane + 32 t = column; x[k] and gram[k] are row 4 k + w. Row j of x turns into row j of M once it has been
-// the pivot row, so one array holds both. Everything off the chain dots -> barrier -> scalars -> update runs in its shadow: the
+// Layout: lane = column, warps 4.. hold the passive ones; x[k] and gram[k] are row 4 k + (warp & 3). Row j of x turns into row j of M once it
+// has been the pivot row, so one array holds both. Everything off the chain dots -> barrier -> scalars -> update runs in its shadow: the
 // update of G by step j happens during step j + 1, of which only row j + 1 is needed at once (`row`), and every lane also carries
-// the next pivot column at its own rows (xb), found from its old values and its own g. One barrier of 128 threads a column.
-// Registers turn by one place after every four columns, so that the pivot row is always number 0: the loop over columns is rolled, and
-// its code short (straight-line code is fetched again for every panel when a kernel outgrows the instruction cache). Rows of M are then
-// the last ones, x[k] for k >= live.
+// the next pivot column at its own rows (xb), found from its old values and its own g. One barrier a column.
+// Columns go by fours, one body for each: what is left of x and gram has fixed registers, and shrinks. Inside, the four are a rolled loop
+// (straight-line code is fetched again for every panel when a kernel outgrows the instruction cache).
 // Measured on an H200, NC = 1, with 4 warps and straight-line code: 258 cycles a column (1, 2, 8 warps: 763, 303, 400); 64 columns at once: 454.
-#line 21 "blocks/gram_recursion.cuh"
-// Shared; read and written four floats at a time. Every first index is the column's parity.
-struct alignas(16) gram_buffers {
-    float part[2][68][4]; // dots by column and warp
-    f32x2 pivot[2][68]; // row j of P1 and of G
-    float next[2][32];    // old column j + 1 of x, in the order of the rows' owners: x[k] of warp w at 8 w + k
-    float row[2][32];     // row j of G in that order
-    float g[2][32];       // g of step j in that order
+#line 22 "blocks/gram_recursion.cuh"
+// Shared; read and written four floats at a time. One for each parity of the column.
+struct alignas(16) gram_buffer {
+    float part[68][4]; // dots by column and warp
+    f32x2 pivot[68];   // row j of P1 and of G
+    float next[32];              // old column j + 1 of x, in the order of the rows' owners: x[k] of warp w at 8 w + k
+    float row[32];               // row j of G in that order
+    float g[32];                 // g of step j in that order
 };
+typedef gram_buffer gram_buffers[2];
+static_assert(sizeof(gram_buffer) == 2016, "offsets below");
 
-// Threads 0..127 call. Results in shared memory: m, upper triangular with zeros below, columns scaled by rho (may be gram_in's place); rv, R on and
+// Threads 0..127 call, with passive columns 0..255. Results in shared memory: m, upper triangular with zeros below, columns scaled by rho (may be gram_in's place); rv, R on and
 // above the diagonal and V1 below (may be p1's place); tau. whole: the columns' squares at the panel's start. bare: nothing lies below the
-// top block, so that nothing can cancel. steps: columns past these have no reflector. passive: the passive columns are there.
-// True, in each of the four warps, when the recursion went well as far as it can tell; the true norms of V have the last word.
-QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *whole, gram_buffers *s, float *m, float *rv, float *tau,
-                            int steps, bool bare, bool passive)
+// top block, so that nothing can cancel. steps: columns past these have no reflector.
+// True, in each of the first four warps, when the recursion went well as far as it can tell; the true norms of V have the last word.
+QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *whole, gram_buffer *s, float *m, float *rv, float *tau,
+                            int steps, bool bare, int threads)
 {
-    const int l = lane(), w = warp();
-    float x[8][2], gram[8][2], xb[8], old_row[8], old_h[2], old_g[2], row[2];
-    float start = gram_in[l * 69], rho_of = 0.0f, squares_of = 0.0f, beta_of = 0.0f;
-    #pragma unroll
-    for (int t = 0; t < 2; t++) {
-        #pragma unroll
-        for (int k = 0; k < 8; k++) {
-            x[k][t] = t == 0 || passive ? p1[(4 * k + w) * 68 + l + 32 * t] : 0.0f;
-            gram[k][t] = t == 0 || passive ? gram_in[(4 * k + w) * 68 + l + 32 * t] : 0.0f;
-        }
-        row[t] = gram[0][t];
-        old_h[t] = old_g[t] = 0.0f;
-    }
+    const int l = lane(), w = warp() & 3, c = (int)threadIdx.x >> 7 << 5 | l;
+    const bool active = c < 32;
+    // Addresses by hand: 32 bits, and the loop adds to them no more than the parity of the column.
+    const saddr base = to_saddr(s), my_part = base + c * 16, my_share = my_part + w * 4, my_pivot = base + 1088 + c * 8;
+    const saddr rows = base + w * 32, owner = base + (l & 3) * 32 + (l >> 2) * 4;
+    const saddr tau_at = to_saddr(tau), rv_at = to_saddr(rv) + c * 4;
+    float x[8], gram[8], xb[8], old_row[8], old_h = 0.0f, old_g = 0.0f;
+    float rho_of = 0.0f, squares_of = 0.0f, beta_of = 0.0f;
     #pragma unroll
     for (int k = 0; k < 8; k++) {
-        xb[k] = shfl(x[k][0], 0);
+        x[k] = p1[(4 * k + w) * 68 + c];
+        gram[k] = gram_in[(4 * k + w) * 68 + c];
+        xb[k] = p1[(4 * k + w) * 68];
         old_row[k] = 0.0f;
     }
-    if (w == 0)
-        s->g[1][l] = 0.0f;
-    if (w == 0 && l < 2) { // "next" of the last column
-        *(f32x4 *)s->part[l][64] = {0.0f, 0.0f, 0.0f, 0.0f};
-        s->pivot[l][64] = {0.0f, 0.0f};
+    float row = gram[0];
+    const float start = active ? gram_in[l * 69] : 0.0f;
+    if (threadIdx.x < 32)
+        s[1].g[l] = 0.0f;
+    if (threadIdx.x < 2) { // "next" of the last column
+        *(f32x4 *)s[l].part[64] = {0.0f, 0.0f, 0.0f, 0.0f};
+        s[l].pivot[64] = {0.0f, 0.0f};
     }
 
-    #pragma unroll 1
+    #pragma unroll
     for (int jj = 0; jj < 8; jj++) {
-        const int live = 8 - jj;
+        const int ahead = jj + 1 < 8 ? jj + 1 : jj;
         #pragma unroll 1
         for (int jw = 0; jw < 4; jw++) {
-            const int j = jj * 4 + jw, b = j & 1;
+            const int j = jj * 4 + jw;
+            const saddr side = (jw & 1) * 2016, pivot = my_pivot + side, rows_now = rows + side, owner_now = owner + side;
+            const saddr dots = base + side + j * 16, pivots = base + side + 1088 + j * 8;
             const bool own = w == jw;
-            #pragma unroll
-            for (int t = 0; t < 2; t++) {
-                if (t > 0 && !passive)
-                    break;
-                float sum[4] = {own ? row[t] : 0.0f, 0.0f, 0.0f, 0.0f};
+            {
+                float sum[2] = {own ? row : 0.0f, (w > jw ? xb[jj] : 0.0f) * x[jj]};
                 #pragma unroll
-                for (int k = 0; k < 8; k++)
-                    sum[k & 3] = fmaf((k == 0 ? w > jw : k < live) ? xb[k] : 0.0f, x[k][t], sum[k & 3]);
-                s->part[b][l + 32 * t][w] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-                if (own) {
-                    s->pivot[b][l + 32 * t] = {x[0][t], row[t]};
-                    if (t == 0)
-                        s->row[b][(l & 3) * 8 + (((l >> 2) - jj) & 7)] = row[t];
+                for (int k = jj + 1; k < 8; k++)
+                    sum[(k - jj) & 1] = fmaf(xb[k], x[k], sum[(k - jj) & 1]);
+                sts(my_share + side, sum[0] + sum[1]);
+                if (own)
+                    sts(pivot, f32x2{x[jj], row});
+                if (own && active)
+                    sts(owner_now + 1760, row);
+                if (c == j + 1) {
+                    #pragma unroll
+                    for (int k = 0; k < 8; k += 4)
+                        sts(rows_now + 1632 + 4 * k, f32x4{x[k], x[k + 1], x[k + 2], x[k + 3]});
                 }
             }
-            if (l == j + 1) {
-                #pragma unroll
-                for (int k = 0; k < 8; k += 4)
-                    *(f32x4 *)&s->next[b][w * 8 + k] = {x[k][0], x[k + 1][0], x[k + 2][0], x[k + 3][0]};
+            bar_sync(1, threads);
+            const f32x4 dj = lds<f32x4>(dots);
+            const f32x2 pj = lds<f32x2>(pivots);
+            const f32x4 dn = lds<f32x4>(dots + 16);
+            const f32x2 pn = lds<f32x2>(pivots + 8);
+            const f32x4 dc = lds<f32x4>(my_part + side);
+            const f32x2 pc = lds<f32x2>(pivot);
+            float next[8], last_g[8], this_row[8];
+            #pragma unroll
+            for (int k = 0; k < 8; k += 4) {
+                f32x4 v = lds<f32x4>(rows_now + 1632 + 4 * k);
+                next[k] = v.x, next[k + 1] = v.y, next[k + 2] = v.z, next[k + 3] = v.w;
+                if (k + 3 >= jj) {
+                    v = lds<f32x4>(rows + 2016 - side + 1888 + 4 * k);
+                    last_g[k] = v.x, last_g[k + 1] = v.y, last_g[k + 2] = v.z, last_g[k + 3] = v.w;
+                    v = lds<f32x4>(rows_now + 1760 + 4 * k);
+                    this_row[k] = v.x, this_row[k + 1] = v.y, this_row[k + 2] = v.z, this_row[k + 3] = v.w;
+                }
             }
-            bar_sync(1, 128);
-            // What the chain needs, at once: the compiler would load it as late as it can.
-            const f32x4 dj = lds<f32x4>(to_saddr(s->part[b][j]));
-            const f32x2 pj = lds<f32x2>(to_saddr(&s->pivot[b][j]));
-            const f32x4 dn = lds<f32x4>(to_saddr(s->part[b][j + 1]));
-            const f32x2 pn = lds<f32x2>(to_saddr(&s->pivot[b][j + 1]));
-            const float dots_n = (dn.x + dn.y) + (dn.z + dn.w);
             const float squares = (dj.x + dj.y) + (dj.z + dj.w);
             const float norm2 = fmaxf(fmaf(pj.x, pj.x, squares), 0x1p-120f);
             const float q = rsqrt_normal(norm2), norm = norm2 * q;
             const float rho0 = rcp_normal(fabsf(pj.x) + norm);
-            float dl[2];
-            f32x2 pl[2];
+            const float dots_n = (dn.x + dn.y) + (dn.z + dn.w), dots_c = (dc.x + dc.y) + (dc.z + dc.w);
             #pragma unroll
-            for (int t = 0; t < 2; t++) {
-                if (t > 0 && !passive)
-                    break;
-                const f32x4 d = *(const f32x4 *)s->part[b][l + 32 * t];
-                dl[t] = (d.x + d.y) + (d.z + d.w);
-                pl[t] = s->pivot[b][l + 32 * t];
+            for (int k = jj; k < 8; k++) {
+                gram[k] = fmaf(-old_row[k], old_g, fmaf(-last_g[k], old_h, gram[k]));
+                old_row[k] = this_row[k];
             }
-            float next[8], last_g[8], this_row[8];
-            #pragma unroll
-            for (int k = 0; k < 8; k += 4) {
-                f32x4 v = *(const f32x4 *)&s->next[b][w * 8 + k];
-                next[k] = v.x, next[k + 1] = v.y, next[k + 2] = v.z, next[k + 3] = v.w;
-                v = *(const f32x4 *)&s->g[b ^ 1][w * 8 + k];
-                last_g[k] = v.x, last_g[k + 1] = v.y, last_g[k + 2] = v.z, last_g[k + 3] = v.w;
-                v = *(const f32x4 *)&s->row[b][w * 8 + k];
-                this_row[k] = v.x, this_row[k + 1] = v.y, this_row[k + 2] = v.z, this_row[k + 3] = v.w;
-            }
-            #pragma unroll
-            for (int t = 0; t < 2; t++)
-                #pragma unroll
-                for (int k = 0; k < 8; k++)
-                    gram[k][t] = fmaf(-old_row[k], old_g[t], fmaf(-last_g[k], old_h[t], gram[k][t]));
 
             const bool some = squares > 0.0f;
             // step (p + rho d) = |step| (+-p + |rho| d): signs and the zero are settled while rho is on its way.
@@ -582,73 +573,39 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
             const u32 flip = as_u32(pj.x) & 0x80000000u;
             const float gap = copysignf(fabsf(pj.x) + norm, pj.x);
             const float gn = size * fmaf(rho0, dots_n, as_f32(as_u32(pn.x) ^ flip));
-            if (own) { // the pivot row leaves P1 and becomes a row of M
-                xb[0] = 1.0f;
-                next[0] = 0.0f;
-            }
+            const float gc = size * fmaf(rho0, dots_c, as_f32(as_u32(pc.x) ^ flip)), g = c > j ? gc : 0.0f;
+            // The pivot row leaves P1 and becomes a row of M.
+            xb[jj] = own ? 1.0f : xb[jj];
+            next[jj] = own ? 0.0f : next[jj];
+            x[jj] = own && c >= j ? (c == j ? 1.0f : 0.0f) : x[jj];
             #pragma unroll
-            for (int t = 0; t < 2; t++) {
-                if (t > 0 && !passive)
-                    break;
-                const int c = l + 32 * t;
-                const float gl = size * fmaf(rho0, dl[t], as_f32(as_u32(pl[t].x) ^ flip)), g = c > j ? gl : 0.0f;
-                if (c == j) {
-                    rho_of = some ? copysignf(rho0, pj.x) : 0.0f;
-                    squares_of = squares;
-                    beta_of = some ? copysignf(norm, -pj.x) : pj.x;
-                }
-                if (own) {
-                    x[0][t] = c < j ? x[0][t] : c == j ? 1.0f : 0.0f;
-                    if (t == 0)
-                        s->g[b][(l & 3) * 8 + (((l >> 2) - (jw == 3 ? jj + 1 : jj)) & 7)] = g; // read when registers have turned
-                    if (c > j && (t == 0 || passive))
-                        rv[j * 68 + c] = fmaf(-gl, gap, pl[t].x);
-                }
-                #pragma unroll
-                for (int k = 0; k < 8; k++)
-                    x[k][t] = fmaf(-g, xb[k], x[k][t]);
-                old_h[t] = fmaf(-g, pj.y, pl[t].y);
-                old_g[t] = g;
-                row[t] = fmaf(-pn.y, g, fmaf(-gn, old_h[t], jw == 3 ? gram[1][t] : gram[0][t]));
-            }
-            #pragma unroll
-            for (int k = 0; k < 8; k++) {
+            for (int k = 7; k >= 0; k--) {
+                x[k] = fmaf(-g, xb[k], x[k]);
                 xb[k] = fmaf(-gn, xb[k], next[k]);
-                old_row[k] = this_row[k];
             }
+            old_h = fmaf(-g, pj.y, pc.y);
+            old_g = g;
+            row = fmaf(-pn.y, g, fmaf(-gn, old_h, jw == 3 ? gram[ahead] : gram[jj]));
+            if (c == j) {
+                rho_of = some ? copysignf(rho0, pj.x) : 0.0f;
+                squares_of = squares;
+                beta_of = some ? copysignf(norm, -pj.x) : pj.x;
+            }
+            if (own && active)
+                sts(owner_now + 1888, g);
+            if (own && c > j)
+                sts(rv_at + j * 272, fmaf(-gc, gap, pc.x));
+            const float t = some ? fmaf(fabsf(pj.x), q, 1.0f) : 0.0f;
             if (threadIdx.x == 0)
-                tau[j] = some ? fmaf(fabsf(pj.x), q, 1.0f) : 0.0f;
-        }
-        const float xb0 = xb[0], old0 = old_row[0];
-        #pragma unroll
-        for (int k = 0; k + 1 < 8; k++) {
-            xb[k] = xb[k + 1];
-            old_row[k] = old_row[k + 1];
-        }
-        xb[7] = xb0;
-        old_row[7] = old0;
-        #pragma unroll
-        for (int t = 0; t < 2; t++) {
-            const float x0 = x[0][t], gram0 = gram[0][t];
-            #pragma unroll
-            for (int k = 0; k + 1 < 8; k++) {
-                x[k][t] = x[k + 1][t];
-                gram[k][t] = gram[k + 1][t];
-            }
-            x[7][t] = x0;
-            gram[7][t] = gram0;
+                sts(tau_at + j * 4, t);
         }
     }
     #pragma unroll
     for (int k = 0; k < 8; k++) {
         const int i = 4 * k + w;
-        m[i * 68 + l] = i <= l ? x[k][0] * rho_of : 0.0f;
-        if (i >= l)
-            rv[i * 68 + l] = i == l ? beta_of : x[k][0] * rho_of;
-#line 196 "blocks/gram_recursion.cuh"
-        if (passive)
-            m[i * 68 + l + 32] = x[k][1];
-#line 199 "blocks/gram_recursion.cuh"
+        m[i * 68 + c] = !active ? x[k] : i <= c ? x[k] * rho_of : 0.0f;
+        if (i >= c)
+            rv[i * 68 + c] = i == c ? beta_of : x[k] * rho_of;
     }
     // What cancelled cannot be trusted: a norm far below the column's own, a tail that is negative, tiny, or zero only by
     // cancellation. NaN fails.
@@ -668,43 +625,60 @@ QRS_DEV float gram_square(const float *p1, const float *gram, int rows, int c)
 #line 1 "blocks/gram_small.cuh"
 // Small fp32-level products on tensor cores.
 //
-// Three TF32 products (hi hi + hi lo + lo hi) keep about fp32's accuracy with fp32's range.
+// Three TF32 products (hi hi + hi lo + lo hi) keep about fp32's accuracy with fp32's range. The high half is rounded, by hand, as the
+// conversion takes five instructions; of the low half the unit drops what is below 2^-22 of x. A NaN that does not survive
+// in hi does in lo.
 QRS_DEV void gram_split(float x, u32 &hi, u32 &lo)
 {
-    hi = tf32_bits(x);
-    lo = tf32_bits(x - as_f32(hi));
+    hi = (as_u32(x) + 0x1000u) & 0xffffe000u;
+    lo = as_u32(x - as_f32(hi));
 }
 
-#line 11 "blocks/gram_small.cuh"
+#line 13 "blocks/gram_small.cuh"
 // to = from + A B (from null: 0) times `sign`, 32 x 32 x 32, rows 68 apart, all in shared memory, where `to` may be any of the others. A(i, k) is
-// a[68 i + k], or with `turned` a[68 k + i]. All 256 threads: warp w forms the 16 x 8 tile m16n8k8 holds. Synchronises between and after.
+// a[68 i + k], or with `turned` a[68 k + i]. All 256 threads, two products at once: warps 0-3 one, warps 4-7 another; a warp forms a quarter,
+// or nothing where its `to` is null. Synchronises between and after.
 QRS_DEV void gram_product(float *to, const float *from, const float *a, bool turned, const float *b, float sign)
 {
-    const int w = warp(), g = lane() >> 2, q = lane() & 3, row = (w >> 2) * 16 + g, col = (w & 3) * 8;
+    const int w = warp(), g = lane() >> 2, q = lane() & 3, row = (w & 2) * 8 + g, col = (w & 1) * 16;
     const int ai = turned ? 1 : 68, ak = turned ? 68 : 1, place = row * 68 + col + 2 * q;
-    float d[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    if (from) {
-        d[0] = from[place], d[1] = from[place + 1], d[2] = from[place + 8 * 68], d[3] = from[place + 8 * 68 + 1];
-    }
-    a += row * ai + q * ak;
-    b += q * 68 + col + g;
-    #pragma unroll
-    for (int k = 0; k < 4; k++) {
-        u32 h[4], lo[4], bh[2], bl[2];
-        gram_split(a[0], h[0], lo[0]);
-        gram_split(a[8 * ai], h[1], lo[1]);
-        gram_split(a[4 * ak], h[2], lo[2]);
-        gram_split(a[4 * ak + 8 * ai], h[3], lo[3]);
-        gram_split(b[0], bh[0], bl[0]);
-        gram_split(b[4 * 68], bh[1], bl[1]);
-        mma_tf32(d, h, bl[0], bl[1]);
-        mma_tf32(d, lo, bh[0], bh[1]);
-        mma_tf32(d, h, bh[0], bh[1]);
-        a += 8 * ak;
-        b += 8 * 68;
+    float d[2][4], e[2][4]; // the leading product, and the two small ones: shorter chains
+    if (to) {
+        #pragma unroll
+        for (int n = 0; n < 2; n++)
+            #pragma unroll
+            for (int x = 0; x < 4; x++) {
+                d[n][x] = from ? from[place + 8 * n + (x & 1) + (x >> 1) * 8 * 68] : 0.0f;
+                e[n][x] = 0.0f;
+            }
+        a += row * ai + q * ak;
+        b += q * 68 + col + g;
+        #pragma unroll
+        for (int k = 0; k < 4; k++) {
+            u32 h[4], lo[4];
+            #pragma unroll
+            for (int x = 0; x < 4; x++)
+                gram_split(a[(x & 1) * 8 * ai + (8 * k + (x >> 1) * 4) * ak], h[x], lo[x]);
+            #pragma unroll
+            for (int n = 0; n < 2; n++) {
+                u32 bh[2], bl[2];
+                #pragma unroll
+                for (int x = 0; x < 2; x++)
+                    gram_split(b[(8 * k + 4 * x) * 68 + 8 * n], bh[x], bl[x]);
+                mma_tf32(e[n], h, bl[0], bl[1]);
+                mma_tf32(e[n], lo, bh[0], bh[1]);
+                mma_tf32(d[n], h, bh[0], bh[1]);
+            }
+        }
     }
     block_sync();
-    to[place] = sign * d[0], to[place + 1] = sign * d[1], to[place + 8 * 68] = sign * d[2], to[place + 8 * 68 + 1] = sign * d[3];
+    if (to) {
+        #pragma unroll
+        for (int n = 0; n < 2; n++)
+            #pragma unroll
+            for (int x = 0; x < 4; x++)
+                to[place + 8 * n + (x & 1) + (x >> 1) * 8 * 68] = sign * (d[n][x] + e[n][x]);
+    }
     block_sync();
 }
 #line 1 "blocks/gram_pair.cuh"
@@ -723,10 +697,7 @@ struct wide_shared {
     int shift[64];         // what is packed times 2^-shift has its columns' largest magnitudes in [32, 64)
     float back[64], whole[64];
     int verdict;
-    union {
-        gram_buffers recursion;
-        float product[32 * 33];
-    };
+    gram_buffers recursion;
 };
 
 // All 256 threads call. s->rv: top block, becomes R on and above the diagonal and V below. s->gram: G of the rows below, becomes M. s->half is
@@ -740,28 +711,30 @@ QRS_DEV bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
     if (tid < 64)
         s->whole[tid] = gram_square(rv, gram, 64, tid);
     // One loop: the products' code, and the recursion's, is there once. Rows 32..63 are below the first half's top block.
+    const bool second = shfl((int)warp() >> 2, 0);
     #pragma unroll 1
-    for (int op = 0; op < 10; op++) {
-        if (op == 2 || op == 8) {
-            const int h = op == 8;
-            if (warp() < 4)
-                good = gram_recursion(h ? corner : rv, h ? g22 : half, s->whole + 32 * h, &s->recursion, h ? g22 : half, h ? corner : rv,
-                                      tau + 32 * h, steps - 32 * h, h && bare, h == 0) && good;
+    for (int op = 0; op < 7; op++) {
+        if (op == 1 || op == 5) {
+            const int h = op == 5;
+            if (!h || !second)
+                good = gram_recursion(h ? corner : rv, h ? g22 : half, s->whole + 32 * h, s->recursion, h ? g22 : half, h ? corner : rv,
+                                      tau + 32 * h, steps - 32 * h, h && bare, h ? 128 : 256) && good;
             block_sync();
             continue;
         }
-        float *to, *from, *a, *b;
-        switch (op) {
+        float *to, *from, *a, *b; // of warps 0-3, of warps 4-7
+        switch (2 * op + second) {
         case 0: to = half, from = gram, a = lower, b = lower; break;
         case 1: to = z, from = g12, a = lower, b = corner; break;
-        case 3: to = from = corner, a = lower, b = z; break;
-        case 4: to = from = g12, a = gram, b = z; break;
-        case 5: to = lower, from = nullptr, a = lower, b = half; break;
-        case 6: to = from = g22, a = g21, b = z; break;
-        case 7: to = from = g22, a = z, b = g12; break;
-        default: to = g12, from = nullptr, a = z, b = g22; break;
+        case 4: to = from = corner, a = lower, b = z; break;
+        case 5: to = from = g12, a = gram, b = z; break;
+        case 6: to = lower, from = nullptr, a = lower, b = half; break;
+        case 7: to = from = g22, a = g21, b = z; break;
+        case 9: to = from = g22, a = z, b = g12; break;
+        case 12: to = g12, from = nullptr, a = z, b = g22; break;
+        default: to = from = a = b = nullptr;
         }
-        gram_product(to, from, a, op < 2 || op == 7, b, 1.0f);
+        gram_product(to, from, a, op == 0 || op == 4, b, 1.0f);
     }
     #pragma unroll 1
     for (int e = tid; e < 1024; e += 256) {
@@ -1024,60 +997,43 @@ QRS_DEV bool wide_agrees(u8 *v, int tiles, float *tau)
     return warp_all(was == 0.0f || fabsf(fmaf(0.5f * was, square, -1.0f)) <= 2.62144e-06f);
 }
 
-// T = (I + D striu(V'V))^-1 D as in fused_t.cuh, for 64 columns. gram: V'V, its upper right quarter overwritten; t: rows 68 apart; y: 32 x 33. Synchronises.
-QRS_DEV void wide_build_t(float *gram, const float *tau, float *t, float *y)
+// T = (I + D striu(V'V))^-1 D as in fused_t.cuh, for 64 columns: blocks of 16 by substitution, then twice T12 = -T11 (G12 T22), G12 T22 in
+// G12's place. gram: V'V, symmetric; t: rows 68 apart. Synchronises.
+QRS_DEV void wide_build_t(float *gram, const float *tau, float *t)
 {
     const int tid = threadIdx.x;
     #pragma unroll 1
-    for (int e = tid; e < 4352; e += 256)
-        t[e] = 0.0f;
+    for (int e = tid; e < 1088; e += 256)
+        ((f32x4 *)t)[e] = {0.0f, 0.0f, 0.0f, 0.0f};
     block_sync();
-    if (tid < 64) {
-        const int o = tid & ~7, r = tid & 7;
+    if (tid < 64) { // thread = row of T; its block's columns one after another
+        const int o = tid & ~15, r = tid & 15;
         const float *g = gram + o * 69;
-        float x[8];
+        float x[16];
         #pragma unroll
-        for (int j = 0; j < 8; j++) {
-            float sum = 0.0f;
+        for (int j = 0; j < 16; j++) {
+            float sum[2] = {0.0f, 0.0f};
             #pragma unroll
             for (int i = 0; i < j; i++)
-                sum = fmaf(x[i], g[i * 68 + j], sum);
+                sum[i & 1] = fmaf(x[i], g[j * 68 + i], sum[i & 1]);
             const float f = tau[o + j];
-            x[j] = r == j ? f : r < j ? -f * sum : 0.0f;
+            x[j] = r == j ? f : r < j ? -f * (sum[0] + sum[1]) : 0.0f;
             t[tid * 68 + o + j] = x[j];
         }
     }
     block_sync();
+    // Both blocks of 32 at once, by the warps that form a product's upper right quarter; what else these products of 32 touch is zero in T.
+    const int w = warp(), o = (w >> 2) * 32 * 69;
     #pragma unroll 1
-    for (int lg = 3; lg < 5; lg++) {
-        const int size = 1 << lg;
-        #pragma unroll 1
-        for (int half = 0; half < 2; half++) { // G12 T22, then T11 of it
-            #pragma unroll 1
-            for (int e = tid; e < 32 * size; e += 256) {
-                const int o = e >> 2 * lg << (lg + 1), r = e >> lg & (size - 1), j = e & (size - 1);
-                const float *a = (half ? t + (o + r) * 68 + o : gram + (o + r) * 68 + o + size);
-                const float *b = half ? y + (o >> 1) * 33 + j : t + (o + size) * 69 + j;
-                const int next = half ? 33 : 68;
-                float sum = 0.0f;
-                #pragma unroll 1
-                for (int i = 0; i < size; i += 8)
-                    #pragma unroll
-                    for (int u = 0; u < 8; u++) {
-                        sum = fmaf(a[i + u], *b, sum);
-                        b += next;
-                    }
-                if (half)
-                    t[(o + r) * 68 + o + size + j] = -sum;
-                else
-                    y[((o >> 1) + r) * 33 + j] = sum;
-            }
-            block_sync();
-        }
+    for (int op = 0; op < 4; op++) {
+        const bool all = op >= 2, mine = all ? w < 4 : (w & 3) == 1;
+        float *to, *a, *b;
+        if (op & 1)
+            to = all ? t + 32 : t + o, a = all ? t : t + o, b = all ? gram + 32 : gram + o;
+        else
+            to = a = all ? gram + 32 : gram + o, b = all ? t + 32 * 69 : t + o;
+        gram_product(mine ? to : nullptr, nullptr, a, false, b, op & 1 ? -1.0f : 1.0f);
     }
-    #pragma unroll 1
-    for (int half = 0; half < 2; half++)
-        gram_product(half ? t + 32 : gram + 32, nullptr, half ? t : gram + 32, false, half ? gram + 32 : t + 32 * 69, half ? -1.0f : 1.0f);
 }
 
 // fp16 T as tiles, swizzled like V's, the low one 8 KB after the high one.
@@ -1133,7 +1089,7 @@ QRS_DEV bool wide_panel(const wide_stage &stage, int k, float *out, i64 ldh, con
         }
     }
     wide_keep_v(stage, k, low);
-    wide_build_t(s->gram, tau, s->half, s->product);
+    wide_build_t(s->gram, tau, s->half);
     wide_put_t(s->half, t);
     fence_async_shared();
     block_sync();
