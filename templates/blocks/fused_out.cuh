@@ -1,23 +1,23 @@
 // A finished tile of 32 columns: to H, and its reflectors to fp16 planes.
 //
-// Parameters: M, N; MT, W, THREADS, OUT; PRODUCTS, PLANE, V_BYTES, RESIDENT as in the family.
+// Parameters: M, N, K, KP; MT, W, THREADS, OUT; PRODUCTS, PLANE, V_BYTES, RESIDENT as in the family.
 // The tile (fused_load.cuh) holds R on and above the diagonal of the panel, still scaled, and V below it. top: the panel's first row, MT when
 // the columns lie past the last panel.
-QRS_DEV void fused_out(const float *tile, float *h, i64 ldh, int first, int top, const int *exponent)
+QRS_DEV void fused_out(fused_team team, const float *tile, float *h, i64 ldh, int first, int top, const int *exponent)
 {
-    const int l = lane(), w = warp();
+    const int l = lane(), w = team.warp;
 % if OUT == "row" then
     const power_of_two f = make_power_of_two(exponent[l] - QRS_LIFT);
     float *to = h + w * ldh + first + l;
     if (first + l < ${N})
         #pragma unroll 4
-        for (int i = w; i < ${M}; i += ${W}, to += ${W} * ldh) {
+        for (int i = w; i < ${M}; i += team.warps, to += team.warps * ldh) {
             const float x = tile[i * 36 + l];
             *to = i > top + l ? x : times(f, x);
         }
 % else
     #pragma unroll 1
-    for (int j = w; j < 32 && first + j < ${N}; j += ${W}) {
+    for (int j = w; j < 32 && first + j < ${N}; j += team.warps) {
         const power_of_two f = make_power_of_two(exponent[j] - QRS_LIFT);
         float *to = h + (first + j) * ldh;
         #pragma unroll 4
@@ -27,6 +27,15 @@ QRS_DEV void fused_out(const float *tile, float *h, i64 ldh, int first, int top,
         }
     }
 % end
+}
+
+// Block k leaves: its columns to H, its panel's scalars to tau.
+QRS_DEV void fused_leave(fused_team team, const float *tile, float *h, i64 ldh, int k, const int *exponent, float *tau, const float *stau)
+{
+    const int first = 32 * k;
+    fused_out(team, tile, h, ldh, first, k < ${KP} ? first : ${MT}, exponent);
+    if (team.thread < 32 && first + team.thread < ${K})
+        tau[first + team.thread] = stau[team.thread];
 }
 
 // hi and lo halves of a pair; lo is what rounding to fp16 left, itself rounded.
