@@ -50,8 +50,8 @@ QRS_DEV void fused_split(float x, float y, u32 &hi, u32 &lo)
 QRS_DEV int fused_chunk(int row, int chunk) { return row * 64 + ((chunk ^ ((row >> 1) & 3)) << 4); }
 
 // V from the tile's rows of the panel into planes of fp16, scaled by 2^LIFT, layout as in fused_apply.cuh; and to `copy` in global memory, or, where
-// CTAs share a matrix and V stays in shared memory, to the same place in all of them.
-QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v${RESIDENT and "" or ", u8 *copy"})
+// CTAs share a matrix and V stays in shared memory, to the same place in all others, counted on their mbarriers `bar`.
+QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v${not RESIDENT and ", u8 *copy" or CLUSTER > 1 and ", saddr bar" or ""})
 {
     #pragma unroll 1
     for (int e = (int)threadIdx.x; e < rows * 4; e += ${THREADS}) {
@@ -75,10 +75,11 @@ QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v${RESIDENT and 
 % if RESIDENT and CLUSTER > 1 then
         #pragma unroll
         for (int other = 1; other < ${CLUSTER}; other++) {
-            const u32 to = cluster_map(to_saddr(v), cluster_rank() ^ other) + at;
-            sts_remote(to, hi);
+            const int rank = cluster_rank() ^ other;
+            const u32 to = cluster_map(to_saddr(v), rank) + at, ready = cluster_map(bar, rank);
+            st_async(to, hi, ready);
 % if PRODUCTS == 3 then
-            sts_remote(to + ${PLANE}, lo);
+            st_async(to + ${PLANE}, lo, ready);
 % end
         }
 % end

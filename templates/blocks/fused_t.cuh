@@ -4,9 +4,9 @@
 // T = (I + D striu(V'V))^-1 D with D = diag(tau) (Schreiber and Van Loan's compact WY): the two 16 x 16 blocks of the diagonal
 // by substitution at once, then the block above them as T12 = -T11 (S12 T22): three short barriers instead of a
 // chain of 32 columns. tau = 0 gives a zero row and column by itself.
-// v, p as in fused_apply; red: W x 4 KB; ws: 32 x 36 floats. t: T's planes of fp16, and `copy` the same in global memory${CLUSTER > 1 and RESIDENT and ", here the other CTAs' t" or ""}. Synchronises; all of t
+// v, p as in fused_apply; red: W x 4 KB; ws: 32 x 36 floats. t: T's planes of fp16, and `copy` the same in global memory${CLUSTER > 1 and RESIDENT and ", here the other CTAs' t, counted on their mbarriers `bar`" or ""}. Synchronises; all of t
 // is visible to the block on return.
-QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *tau, u8 *planes${RESIDENT and "" or ", u8 *copy"})
+QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *tau, u8 *planes${not RESIDENT and ", u8 *copy" or CLUSTER > 1 and ", saddr bar" or ""})
 {
     float *t = red + 1024, *y = red; // 32 x 32; S12 T22, row-major with stride 17
     const int w = warp(), l = lane(), tid = threadIdx.x;
@@ -113,23 +113,28 @@ QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *t
     }
     block_sync();
     #pragma unroll 1
-    for (int e = tid; e < 256; e += ${THREADS}) {
-        const f32x4 x = *(const f32x4 *)(t + 4 * e);
-        const int at = fused_chunk(e >> 3, (e & 7) >> 1) + (e & 1) * 8;
-        u32x2 hi, lo;
-        fused_split(x.x, x.y, hi.x, lo.x);
-        fused_split(x.z, x.w, hi.y, lo.y);
-        *(u32x2 *)(planes + at) = hi;
-        *(u32x2 *)(planes + 2048 + at) = lo;
+    for (int e = tid; e < 128; e += ${THREADS}) {
+        float x[8];
+        *(f32x4 *)x = *(const f32x4 *)(t + 8 * e);
+        *(f32x4 *)(x + 4) = *(const f32x4 *)(t + 8 * e + 4);
+        const int at = fused_chunk(e >> 2, e & 3);
+        u32x4 hi, lo;
+        fused_split(x[0], x[1], hi.x, lo.x);
+        fused_split(x[2], x[3], hi.y, lo.y);
+        fused_split(x[4], x[5], hi.z, lo.z);
+        fused_split(x[6], x[7], hi.w, lo.w);
+        *(u32x4 *)(planes + at) = hi;
+        *(u32x4 *)(planes + 2048 + at) = lo;
 % if not RESIDENT then
-        *(u32x2 *)(copy + at) = hi;
-        *(u32x2 *)(copy + 2048 + at) = lo;
+        *(u32x4 *)(copy + at) = hi;
+        *(u32x4 *)(copy + 2048 + at) = lo;
 % elseif CLUSTER > 1 then
         #pragma unroll
         for (int other = 1; other < ${CLUSTER}; other++) {
-            const u32 to = cluster_map(to_saddr(planes), cluster_rank() ^ other) + at;
-            sts_remote(to, hi);
-            sts_remote(to + 2048, lo);
+            const int rank = cluster_rank() ^ other;
+            const u32 to = cluster_map(to_saddr(planes), rank) + at, ready = cluster_map(bar, rank);
+            st_async(to, hi, ready);
+            st_async(to + 2048, lo, ready);
         }
 % end
     }

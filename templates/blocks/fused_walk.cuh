@@ -2,7 +2,8 @@
 //
 // Parameters: MT, K, KP, THREADS, PRODUCTS, PLANE, V_BYTES, RESIDENT, STAGE, STAGES, CLUSTER; shared memory places O_V, O_T, O_WS, O_WP, O_READY.
 // V and T of all panels are in shared memory (RESIDENT), or in scratch and come to shared memory stage by stage. Where CTAs share a matrix, a panel has
-// two mbarriers in each of them: one completes when its V is there, the other when its T is.
+// two mbarriers in each of them: one completes when its V is there, the other when its T is. Resident, they count the bytes that the panel's CTA
+// sends (no fence of global memory stands in the chain then); otherwise that CTA arrives when all is in scratch.
 
 // What a CTA knows about its matrix so far.
 struct fused_matrix {
@@ -41,6 +42,27 @@ QRS_DEV void fused_fetch(const fused_matrix &matrix, int stage, int p, bool with
 // Places in each CTA of the cluster.
 QRS_DEV saddr fused_ready(int p) { return to_saddr(dynamic_smem() + ${O_READY}) + 8 * p; }
 QRS_DEV saddr fused_t_ready(int p) { return to_saddr(dynamic_smem() + ${O_READY + KP * 8}) + 8 * p; }
+% if RESIDENT then
+// Before a matrix: what the panels of the other CTAs will bring.
+QRS_DEV void fused_expect()
+{
+    const int p = (int)threadIdx.x;
+    if (p < ${USED} && p % ${CLUSTER} != cluster_rank()) {
+        mbar_expect(fused_ready(p), (${MT} - 32 * p) * ${64 * PLANES});
+        mbar_expect(fused_t_ready(p), 4096);
+    }
+}
+// After it: everything has come, also what was not needed here.
+QRS_DEV void fused_came(u32 parity)
+{
+    #pragma unroll 1
+    for (int p = 0; p < ${USED}; p++)
+        if (p % ${CLUSTER} != cluster_rank()) {
+            mbar_wait(fused_ready(p), parity);
+            mbar_wait(fused_t_ready(p), parity);
+        }
+}
+% else
 QRS_DEV float *fused_skipped(int p) { return (float *)(dynamic_smem() + ${O_READY + KP * 16}) + p; } // not 0: the panel has no reflectors
 
 // What this CTA wrote is there for the others that wait for bar.
@@ -50,6 +72,7 @@ QRS_DEV void fused_announce(saddr bar)
     if (threadIdx.x < ${CLUSTER})
         mbar_arrive_remote(cluster_map(bar, (int)threadIdx.x));
 }
+% end
 % else
 // The first panel from p on that was not skipped, `end` when there is none.
 QRS_DEV int fused_next(u32 zero, int p, int end)
@@ -69,9 +92,12 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, const fused_matrix 
 % if RESIDENT and CLUSTER > 1 then
     #pragma unroll 1
     for (int p = 0; p < done; p++) {
-        mbar_wait_cluster(fused_ready(p), matrix.parity);
-        if (*fused_skipped(p) == 0.0f)
-            fused_apply(c, p, to_saddr(fused_v(p)), sums, ws, wp, fused_t(p), fused_t_ready(p), matrix.parity);
+        const bool own = p % ${CLUSTER} == cluster_rank();
+        if (!own)
+            mbar_wait(fused_ready(p), matrix.parity);
+        else if (matrix.zero >> p & 1)
+            continue;
+        fused_apply(c, p, to_saddr(fused_v(p)), sums, ws, wp, fused_t(p), own ? 0 : fused_t_ready(p), matrix.parity);
     }
     block_sync();
 % elseif RESIDENT then

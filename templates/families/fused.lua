@@ -261,6 +261,9 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
         mbar_init(fused_ready(tid), 1);
     fence_mbar_init();
     cluster_sync();
+% if RESIDENT then
+    fused_expect();
+% end
 % end
 
     i64 b = unit;
@@ -356,12 +359,22 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
 % end
             fused_rows(panel, rows, ${K} - first < 32 ? ${K} - first : 32, (fused_step *)(smem + ${O_STEP}), stau);
             block_sync();
+% if not (RESIDENT and CLUSTER > 1) then
             if (k < ${USED})
                 fused_reflectors(panel, rows, fused_v(k)${RESIDENT and "" or ", matrix.v + fused_trapezoid(k)"});
+% end
         }
 % local place = LASTS and "(float *)(smem + " .. O_SUM .. ")" or "tile"
-% local build = "fused_build_t(k, to_saddr(fused_v(k)), " .. place .. ", " .. place .. " + " .. O_WS // 4 .. ", stau, fused_t(k)" .. (RESIDENT and "" or ", matrix.t + k * 4096") .. ");"
-% if CLUSTER > 1 then
+% local build = "fused_build_t(k, to_saddr(fused_v(k)), " .. place .. ", " .. place .. " + " .. O_WS // 4 .. ", stau, fused_t(k)" .. (not RESIDENT and ", matrix.t + k * 4096" or CLUSTER > 1 and ", fused_t_ready(k)" or "") .. ");"
+% if CLUSTER > 1 and RESIDENT then
+        if (k < ${USED}) { // a zero panel too: the others count on it, and with tau = 0 it does nothing
+            if (!filled)
+                block_sync(); // stau
+            fused_reflectors(panel, rows, fused_v(k), fused_ready(k));
+            block_sync();
+            ${build}
+        }
+% elseif CLUSTER > 1 then
         if (k < ${USED}) {
             if (tid < ${CLUSTER})
                 sts_remote(cluster_map(to_saddr(fused_skipped(k)), tid), filled ? 0.0f : 1.0f);
@@ -392,13 +405,20 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
 % if CLUSTER > 1 then
             if (tid == 0)
                 sts_remote(cluster_map(to_saddr(found_by + matrix.parity * ${CLUSTER} + rank), 0), (float)flags);
+% if RESIDENT then
+            fused_came(matrix.parity);
+% end
             cluster_sync(); // and nobody writes over V while it is applied elsewhere
+% if RESIDENT then
+            fused_expect();
+% end
             if (info && rank == 0 && tid == 0) {
                 for (int i = 0; i < ${CLUSTER}; i++)
                     flags |= (int)found_by[matrix.parity * ${CLUSTER} + i];
                 info[b] = flags;
             }
             matrix.parity ^= 1;
+            matrix.zero = 0;
 % else
             if (info && tid == 0)
                 info[b] = flags;
