@@ -161,6 +161,14 @@ static void a_near_size_tuned_for_a_far_batch_is_no_guide(void **state) {
     chooses(f, "default plain 1", 400, 400, 640);
 }
 
+static void a_far_batch_of_the_same_size_is_no_guide(void **state) {
+    fixture *f = *state;
+    use(f, ENTRY(32, 32, 20, 90, 132, "tuned", "{\"width\": 2}"));
+    chooses(f, "tuned tuned 2", 32, 32, 20);
+    chooses(f, "tuned tuned 2", 32, 32, 60);
+    chooses(f, "default plain 1", 32, 32, 5000);
+}
+
 static void a_batch_invariant_plan_ignores_the_batch(void **state) {
     fixture *f = *state;
     use(f, ENTRY(64, 64, 1, 90, 132, "tuned", "{\"width\": 1}") "," ENTRY(64, 64, 1000, 90, 132, "tuned",
@@ -321,6 +329,7 @@ int main(void) {
         t(the_nearest_of_several_counts),
         t(the_batch_separates_entries_of_one_shape),
         t(a_near_size_tuned_for_a_far_batch_is_no_guide),
+        t(a_far_batch_of_the_same_size_is_no_guide),
         t(a_batch_invariant_plan_ignores_the_batch),
         t(another_layout_is_near),
         t(another_precision_is_not),
