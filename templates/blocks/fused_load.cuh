@@ -59,14 +59,16 @@ QRS_DEV void fused_request(fused_team team, float *tile, const float *a, i64 lda
 
 // Column exponents of a tile that is there.
 struct fused_scales {
-    int exponent[32];       // 0 for a zero column
-    int found;              // bits: 1 something is not zero, 2 something is not finite
-    float largest[${W}][32]; // by warp
+    int exponent[32]; // 0 for a zero column
+    int found;        // bits: 1 something is not zero, 2 something is not finite
+};
+struct fused_largest { // by warp, on the way
+    float most[${W}][32];
     int odd[${W}];
 };
 
-// Synchronises once; all but `largest` and `odd` are for whoever comes after the team's next barrier. Returns the exponent of column `lane`.
-QRS_DEV int fused_exponents(fused_team team, const float *tile, fused_scales *s, int &found)
+// Synchronises once; the scales are for whoever comes after the team's next barrier. Returns the exponent of column `lane`.
+QRS_DEV int fused_exponents(fused_team team, const float *tile, fused_scales *s, fused_largest *of, int &found)
 {
     float most = 0.0f;
     bool odd = false;
@@ -78,15 +80,15 @@ QRS_DEV int fused_exponents(fused_team team, const float *tile, fused_scales *s,
         most = fmaxf(most, finite ? v : 0.0f);
     }
     odd = warp_any(odd);
-    s->largest[team.warp][lane()] = most;
+    of->most[team.warp][lane()] = most;
     if (lane() == 0)
-        s->odd[team.warp] = odd;
+        of->odd[team.warp] = odd;
     fused_sync(team);
     #pragma unroll
     for (int v = 0; v < ${W}; v++)
         if (v < team.warps) {
-            most = fmaxf(most, s->largest[v][lane()]);
-            odd = odd || s->odd[v];
+            most = fmaxf(most, of->most[v][lane()]);
+            odd = odd || of->odd[v];
         }
     const int ex = most > 0.0f ? pow2_exponent(most) : 0;
     found = (warp_any(most > 0.0f) || odd ? 1 : 0) | (odd ? 2 : 0);

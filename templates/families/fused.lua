@@ -80,13 +80,15 @@ local function layout(shape, device, p)
   v.O_T = take(v.RESIDENT and v.KP * 4096 or v.STAGES * 4096)
   v.O_STEP = take(64 * (w == 4 and 4 or w + 4) * 4 + 768)
   v.O_TAU = take(2 * 32 * 4)
-  v.O_SCALES = take(v.OVERLAP and 2 * (132 + w * 132) or 132 + w * 132)
+  v.O_SCALES = take(v.OVERLAP and 2 * 132 or 132)
   v.O_FLAG = take(32)
   v.O_READY = take(v.CLUSTER > 1 and v.KP * 20 + v.CLUSTER * 8 or 0) -- two mbarriers a panel, whether it was skipped, what the CTAs found
   v.O_SUM = v.LASTS and not v.APART and v.STAGE >= v.O_WP and v.O_V + v.STAGE or take(v.APART and sums or v.LASTS and v.O_WP or 0)
   v.GRAM = p.method == "gram"
   v.LIMIT = limit_of(shape, k)
-  v.O_GRAM = take(v.GRAM and GRAM_BYTES + w * 128 or 0)
+  -- The recursion is at work when no finished panel's V has to be in shared memory, so a stage of V has room for it.
+  local state = v.GRAM and GRAM_BYTES + w * 128 or 0
+  v.O_GRAM = not v.RESIDENT and v.STAGE >= state and v.O_V or take(state)
   v.T_BYTES = v.KP * 4096
   v.O_TILE = at
   -- A second tile, for the next block of A to arrive in, where there is room for it.
@@ -277,7 +279,7 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
     cp_async_wait<0>();
     block_sync();
     int unused;
-    fused_exponents(fused_all(), (float *)(smem + ${O_TILE}), (fused_scales *)(smem + ${O_SCALES}), unused);
+    fused_exponents(fused_all(), (float *)(smem + ${O_TILE}), (fused_scales *)(smem + ${O_SCALES}), (fused_largest *)(smem + ${O_STEP}), unused);
     block_sync();
 % end
     #pragma unroll 1
@@ -285,7 +287,7 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
         const int first = 32 * k, rows = ${MT} - first;
         float *tile = (float *)(smem + ${O_TILE}${TILES2 and " + turn * " .. TILE or ""}), *panel = tile + first * 36;
         float *sums = ${APART and "(float *)(smem + " .. O_SUM .. ")" or "tile"}; // where C is while in registers, or beside it
-        fused_scales *scales = (fused_scales *)(smem + ${O_SCALES}${OVERLAP and " + turn * " .. 132 + W * 132 or ""});
+        fused_scales *scales = (fused_scales *)(smem + ${O_SCALES}${OVERLAP and " + turn * 132" or ""});
         float *stau = (float *)(smem + ${O_TAU})${OVERLAP and " + 32 * turn" or ""};
 % if OVERLAP then
         const int found = scales->found, ex = scales->exponent[lane()];
@@ -293,7 +295,7 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
         cp_async_wait<0>();
         block_sync();
         int found;
-        const int ex = fused_exponents(fused_all(), tile, scales, found);
+        const int ex = fused_exponents(fused_all(), tile, scales, (fused_largest *)(smem + ${O_STEP}), found);
 % end
         const bool filled = found != 0, factor = filled && k < ${KP};
         flags |= found >> 1;
@@ -332,7 +334,7 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
         } else {
             const fused_team side = {tid - 128, ${THREADS - 128}, (int)warp() - 4, ${W - 4}, 2};
             float *other = (float *)(smem + ${O_TILE} + (turn ^ 1) * ${TILE});
-            fused_scales *others = (fused_scales *)(smem + ${O_SCALES} + (turn ^ 1) * ${132 + W * 132});
+            fused_scales *others = (fused_scales *)(smem + ${O_SCALES} + (turn ^ 1) * 132);
             if (k_before >= 0)
                 fused_leave(side, other, h + b_before * stride_h, ldh, k_before, others->exponent, tau + b_before * stride_tau, (float *)(smem + ${O_TAU}) + 32 * (turn ^ 1));
             fused_sync(side);
@@ -341,7 +343,7 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
                 cp_async_commit();
                 cp_async_wait<0>();
                 fused_sync(side);
-                fused_exponents(side, other, others, unused);
+                fused_exponents(side, other, others, (fused_largest *)(smem + ${O_STEP}), unused); // no panel goes by rows now
             }
         }
         block_sync();
@@ -440,7 +442,7 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
     if (k_before >= 0) {
         block_sync();
         fused_leave(fused_all(), (float *)(smem + ${O_TILE} + (turn ^ 1) * ${TILE}), h + b_before * stride_h, ldh, k_before,
-                    ((fused_scales *)(smem + ${O_SCALES} + (turn ^ 1) * ${132 + W * 132}))->exponent, tau + b_before * stride_tau,
+                    ((fused_scales *)(smem + ${O_SCALES} + (turn ^ 1) * 132))->exponent, tau + b_before * stride_tau,
                     (float *)(smem + ${O_TAU}) + 32 * (turn ^ 1));
     }
 % end

@@ -46,7 +46,7 @@ QRS_DEV void load_block(fused_tile &c, float *tile, const float *a, i64 lda, int
     cp_async_commit();
     cp_async_wait<0>();
     block_sync();
-    fused_take(c, tile, fused_exponents(fused_all(), tile, scales, found));
+    fused_take(c, tile, fused_exponents(fused_all(), tile, scales, (fused_largest *)(scales + 1), found));
     block_sync();
 }
 
