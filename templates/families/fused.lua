@@ -236,11 +236,11 @@ using namespace qrs;
 % include("blocks/fused_load.cuh")
 % include("blocks/fused_out.cuh")
 % include("blocks/fused_apply.cuh")
+% include("blocks/gram_small.cuh", { NC = 1 })
 % include("blocks/fused_t.cuh")
 % include("blocks/fused_rows.cuh")
 % if GRAM then
 % include("blocks/gram_recursion.cuh", { B = 32, NC = 1, LD = 36, LDM = 40 })
-% include("blocks/gram_small.cuh", { NC = 1 })
 % include("blocks/gram_panel.cuh")
 % end
 

@@ -35,6 +35,7 @@ using namespace qrs;
 % include("blocks/fused_load.cuh")
 % include("blocks/fused_out.cuh")
 % include("blocks/fused_apply.cuh")
+% include("blocks/gram_small.cuh", { NC = 1 })
 % include("blocks/fused_t.cuh")
 % include("blocks/fused_rows.cuh")
 
