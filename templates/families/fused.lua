@@ -94,6 +94,8 @@ local function layout(shape, device, p)
   -- A second tile, for the next block of A to arrive in, where there is room for it.
   v.TILES2 = at + 2 * v.TILE <= math.min(device.smem_optin, device.smem_sm // p.ctas_per_sm - 1024)
   v.SMEM = at + (v.TILES2 and 2 or 1) * v.TILE
+  -- A batch that leaves SMs idle lets the next launch start there.
+  v.ROOM = device.arch >= 90 and not shape.batch_invariant and shape.max_batch * p.ctas < device.sms
   return v
 end
 
@@ -200,7 +202,8 @@ return {
     return {
       products = v.SELECT and "1" or tostring(v.PRODUCTS),
       buffers = { { name = "V", bytes = ctas .. " * " .. each }, { name = "T", bytes = ctas .. " * " .. (v.RESIDENT and 0 or v.T_BYTES) } },
-      ops = { { op = "launch", kernel = "fused", grid = { v.CLUSTER > 1 and v.CLUSTER .. " * " .. ctas or ctas, 1, 1 }, block = v.THREADS, cluster = v.CLUSTER, smem = v.SMEM, cooperative = false,
+      ops = { { op = "launch", kernel = "fused", grid = { v.CLUSTER > 1 and v.CLUSTER .. " * " .. ctas or ctas, 1, 1 }, block = v.THREADS,
+                cluster = v.CLUSTER, smem = v.SMEM, cooperative = false, early = v.ROOM == true,
                 args = { { pointer = "A" }, { call = "lda" }, { call = "stride_a" }, { pointer = "H" }, { call = "ldh" },
                          { call = "stride_h" }, { pointer = "tau" }, { call = "stride_tau" }, { pointer = "info" }, { call = "batch" },
                          { workspace = "V" }, { workspace = "T" } } } },
@@ -214,6 +217,7 @@ return {
 #include "device/block.cuh"
 #include "device/mma.cuh"
 #include "device/copy.cuh"
+#include "device/launch.cuh"
 % if WIDE then
 #include "device/wgmma.cuh"
 #include "device/stmatrix.cuh"
@@ -249,6 +253,10 @@ using namespace qrs;
 QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau,
                                        i64 stride_tau, int *info, i64 batch, u8 *v_scratch, u8 *t_scratch)
 {
+% if ROOM then
+    release_next();
+    wait_for_earlier();
+% end
     u8 *smem = dynamic_smem();
 % if GRAM then
     gram_shared *gs = (gram_shared *)(smem + ${O_GRAM});
