@@ -461,6 +461,15 @@ static void compile_writes_cubins_and_fills_the_cache(void **state) {
     free(out);
 }
 
+static void compile_takes_the_target_of_a_device_profile(void **state) {
+    (void)state;
+    if (nvrtc_missing()) qt_skip("no NVRTC here");
+    qt_output o = qt_qrsmith("compile", "--shape", "3x9x5", "--device-profile", "a100", "--report");
+    expect_code(&o, 0);
+    qt_assert_contains(o.out, "sm_80");
+    qt_output_free(&o);
+}
+
 static void compile_without_nvrtc_writes_nothing(void **state) {
     (void)state;
     char *out = qt_format("%s/none", folder), *cache = qt_format("QRSMITH_CACHE_DIR=%s/none-cache", folder);
@@ -490,6 +499,7 @@ int main(void) {
         cmocka_unit_test(wrong_results_fail),
         cmocka_unit_test(bench_on_the_cpu_is_labelled),
         cmocka_unit_test(compile_writes_cubins_and_fills_the_cache),
+        cmocka_unit_test(compile_takes_the_target_of_a_device_profile),
         cmocka_unit_test(compile_without_nvrtc_writes_nothing),
     };
     return cmocka_run_group_tests_name("cli run", tests, make_folder, remove_folder);

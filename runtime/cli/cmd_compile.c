@@ -35,7 +35,6 @@ typedef struct work {
 static void defaults(void *p) {
     values *v = p;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    v->archs = "sm_90";
     v->threads = cpus > 0 && cpus <= 64 ? cpus : cpus > 64 ? 64 : 1;
 }
 
@@ -89,9 +88,15 @@ static qg_status add_device(work *w, const char *text, qg_error *err) {
 
 static qg_status add_devices(work *w, qg_error *err) {
     char words[ARCHS_MAX][64];
-    int count = cli_split_list(w->v->archs, words, ARCHS_MAX);
-    if (count < 0) return unknown_arch(w->v->archs, err);
     qg_status status = QG_OK;
+    if (!w->v->archs && w->v->profile) { /* the profile says which */
+        status = qg_device_profile(w->v->profile, &w->devices[0], err);
+        w->device_count = status == QG_OK;
+        return status;
+    }
+    const char *archs = w->v->archs ? w->v->archs : "sm_90";
+    int count = cli_split_list(archs, words, ARCHS_MAX);
+    if (count < 0) return unknown_arch(archs, err);
     for (int i = 0; i < count && status == QG_OK; i++)
         status = add_device(w, words[i], err);
     return status;
@@ -255,7 +260,7 @@ static const cli_argument arguments[] = {
     {"CONFIG", offsetof(values, source.file), false, "shapes, as configs/example.json explains"}, {0}};
 static const cli_option options[] = {
     {"arch", 0, CLI_TEXT, offsetof(values, archs), "A,B",
-     "targets: sm_80, sm_86, sm_89, sm_90, ... Default: sm_90", 0, 0},
+     "targets: sm_80, sm_86, sm_89, sm_90, ... Default: the profile's, else sm_90", 0, 0},
     {"output", 'o', CLI_TEXT, offsetof(values, folder), "DIR", "also write NAME.TARGET.cubin files here", 0,
      0},
     {"jobs", 'j', CLI_INT, offsetof(values, threads), "N", "compiles at once. Default: one a CPU", 1, 64},

@@ -6,7 +6,7 @@ local PANEL = 32
 local GRAM_BYTES = 16976 -- struct gram_shared without its norms
 
 local function products_of(shape, p)
-  if p.products ~= "auto" then return tonumber(p.products) end
+  if p.products ~= "auto" then return p.products end
   return 3
 end
 
@@ -25,7 +25,7 @@ local function wide_layout(shape, device, p)
   local v = { WIDE = true, M = m, N = n, K = k, W = 8, THREADS = 256, CTAS = 1, CLUSTER = 1, NT = nt, J = ceildiv(nt, 2), NP = ceildiv(n, 64),
               KP = ceildiv(k, 64), IN = shape.layout_in, OUT = shape.layout_out, RESIDENT = false }
   v.SELECT = p.products == "auto" and shape.precision == "fp16" and k >= 512
-  v.PRODUCTS = p.products == "auto" and (v.SELECT and 1 or 3) or tonumber(p.products)
+  v.PRODUCTS = p.products == "auto" and (v.SELECT and 1 or 3) or p.products
   v.PLANES = (v.SELECT or v.PRODUCTS == 3) and 2 or 1
   v.USED = math.min(v.KP, v.NP - 1)
   v.LIMIT = limit_of(shape, k)
@@ -147,7 +147,7 @@ return {
     { name = "method", values = { "rows", "gram" },
       doc = "panels: rows in registers, one reduction a column; or the Gram recursion, which falls back to rows where it is not safe",
       default = method_of },
-    { name = "products", values = { "auto", "1", "3" },
+    { name = "products", values = { "auto", 1, 3 },
       doc = "fp16 products an update is formed of: 1, or 3 with both factors split (fp32 level); auto: what the precision asks for",
       default = function() return "auto" end },
     { name = "ctas", values = { 1, 2, 4, 8 }, doc = "CTAs of the cluster that shares a matrix, each taking every so many-th block of columns (update = mma)",
@@ -164,6 +164,9 @@ return {
   },
   legal = function(shape, device, p)
     if shape.m < 1 or shape.n < 1 then return false, "an empty matrix has nothing to factor" end
+    if p.products == 1 and (shape.precision == "fp32" or shape.k < 512) then
+      return false, "products = 1 breaks the precision contract of this shape: take 3 or \"auto\" (1 is for fp16 plans, min(m, n) >= 512)"
+    end
     if p.ctas > device.max_cluster then return false, "the device has no clusters of that size: ctas = 1" end
     if p.ctas > 1 then
       if p.update == "wgmma" then return false, "CTAs share a matrix with update = mma only: ctas = 1" end

@@ -103,6 +103,8 @@ return {
     local v = layout(shape, p)
     -- Whether the next launch's blocks find SMs of their own: where they don't, they would take places that this one's blocks need.
     v.ROOM = ceildiv(shape.max_batch, v.MB) <= device.sms
+    -- Five blocks an SM leave 96 registers a thread, which is enough on sm_90 alone.
+    if device.arch ~= 90 and v.SPLIT then v.MIN_BLOCKS = math.min(v.MIN_BLOCKS, 4) end
     return v
   end,
   program = function(shape, device, p, v)

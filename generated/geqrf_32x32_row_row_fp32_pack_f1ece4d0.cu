@@ -1,4 +1,4 @@
-#line 119 "families/pack.lua"
+#line 121 "families/pack.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -371,14 +371,14 @@ QRS_DEV bool pack_split(const float *a, i64 lda, float *h, i64 ldh, float *tau, 
     }
     return bad;
 }
-#line 130 "families/pack.lua"
+#line 132 "families/pack.lua"
 
 QRS_KERNEL(pack, 128, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau, i64 stride_tau, int *info,
                          i64 batch)
 {
-#line 135 "families/pack.lua"
-    release_next();
 #line 137 "families/pack.lua"
+    release_next();
+#line 139 "families/pack.lua"
     wait_for_earlier();
     const i64 b = blockIdx.x;
     const bool bad = pack_split(a + b * stride_a, lda, h + b * stride_h, ldh, tau + b * stride_tau, (pack_shared *)dynamic_smem());
@@ -386,5 +386,5 @@ QRS_KERNEL(pack, 128, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ld
         info[b] = bad;
     (void)batch;
 }
-#line 205 "families/pack.lua"
+#line 207 "families/pack.lua"
 QRS_ENTRY(pack)
