@@ -1,13 +1,12 @@
 // Left-looking updates of a 64-column block by warpgroup products: C^T in the accumulators of two warpgroups.
 //
-// Parameters: M, N, K; NT = row tiles of 64; J = tiles a warpgroup; IN, OUT layouts.
-// Code is short on purpose: a panel walks all of it once, and what an SM's instruction cache (128 KB) does not keep is fetched again
-// for every panel, which costs more than executing it. Whatever can be a rolled loop over shared memory is one.
-// Block in shared memory: fp32, where the planes of V go later, tile of 64 rows by tile of 64 rows; each tile's columns 0..31 fill the 8 KB that
-// its high plane will take, the others the low plane's. A column's 64 rows adjoin but for a swizzle (wide_swizzle), which lets a warp
-// touch 8 columns x 4 rows, 4 rows at a time, or whole columns without bank conflicts.
-// Fragment: warpgroup wg holds row tiles 2 j + wg; c[j][4 i + e] is row (2 j + wg) 64 + 8 i + 2 q + (e & 1), column 16 w + g + 8 (e >> 1) of the block,
-// with w the warp in the warpgroup, g = lane / 4, q = lane % 4. Entries past the matrix are zero.
+// Parameters: M, N, K; NT = row tiles of 64; J = tiles a warpgroup; IN, OUT layouts; SELECT.
+// A block stays in registers from A to H: loaded, scaled, updated, packed and written as fragments of C^T. Code that touches all of a thread's
+// 128 values is long, so each such piece is there once (what an SM's instruction cache (128 KB) does not keep is fetched again for every
+// panel, which costs more than executing it).
+// Fragment: warpgroup wg holds row tiles t = 2 j + wg; c[j][4 i + e] is row 8 i + 2 q + (e & 1) of tile t, column 16 w + g + 8 (e >> 1) of the block,
+// with w the warp in the warpgroup, g = lane / 4, q = lane % 4. Tiles count from the panel's top one round (wide_tile_at): c[0] of the
+// first warpgroup is always the top block. Entries past the matrix are zero.
 // V of a finished panel: fp16 tiles of 64 rows x 128 bytes, 128-byte swizzle, from the panel's first row on, scaled by 2^LIFT; one such tile
 // is B of both products: W^T = C^T V (rows of the tile are k: N-major) and C^T -= W'^T V^T (K-major).
 #define QRS_LIFT 6
@@ -16,6 +15,8 @@ typedef float wide_tile[${J}][32];
 QRS_DEV int wide_group() { return shfl((int)warp() >> 2, 0); } // a warpgroup's branches must be seen to be uniform
 QRS_DEV int wide_column(int h) { return ((int)warp() & 3) * 16 + ((int)lane() >> 2) + 8 * h; }
 QRS_DEV int wide_row(int i) { return 8 * i + ((int)lane() & 3) * 2; } // of a tile, first of the pair
+// Tile t of a block whose panel starts at tile `turn`, counted from the matrix's first row.
+QRS_DEV int wide_tile_at(int t, int turn) { return t + turn < ${NT} ? t + turn : t + turn - ${NT}; }
 QRS_DEV int wide_chunk(int row, int chunk) { return row * 128 + ((chunk ^ (row & 7)) << 4); }
 // A descriptor counts 16 bytes: `by` bytes further is an addition (smem_desc anew each time costs registers).
 QRS_DEV u64 wide_desc(saddr a) { return smem_desc(a, 128, 16, 1024); }
@@ -65,179 +66,186 @@ QRS_DEV void wide_product(float (&d)[32], const u32 (&a)[4], const u32 (&al)[4],
     wgmma_f16_rs<64, TRANS>(d, a[0], a[1], a[2], a[3], b, true);
 }
 
-// A column of the block in shared memory; entry i counts from tile 0 of it.
-struct wide_line {
-    float *at;
-    int swizzle;
-};
-QRS_DEV int wide_swizzle(int col) { return (col & 3) << 3 | (col & 4); } // flips bits 2..4 of the row
-QRS_DEV wide_line wide_column_line(u8 *v, int col)
+// Magnitudes compare as integers, and NaN and infinity come out on top.
+QRS_DEV u32 wide_larger(u32 most, float x)
 {
-    return {(float *)(v + (col >> 5) * ${NT * 8192}) + (col & 31) * 64, wide_swizzle(col)};
+    const u32 bits = as_u32(x) & 0x7fffffffu;
+    return most > bits ? most : bits;
 }
-QRS_DEV float &wide_entry(wide_line l, int i) { return l.at[(i >> 6) * 2048 + ((i & 63) ^ l.swizzle)]; }
-QRS_DEV f32x4 &wide_four(wide_line l, int i) { return *(f32x4 *)&wide_entry(l, i); } // rows i .. i + 3, i a multiple of 4
-
-// Rolled loops over the block: a warp takes eight columns, a thread every fourth four rows of one.
-QRS_DEV int wide_mine() { return (int)warp() * 8 + ((int)lane() & 7); }
-QRS_DEV int wide_start() { return ((int)lane() >> 3) * 4; }
-QRS_DEV float wide_total(float x) // over a column's threads
+QRS_DEV u32 wide_most(u32 x) // over the four lanes of a column
 {
-    x += shfl_xor(x, 8);
-    return x + shfl_xor(x, 16);
-}
-QRS_DEV u32 wide_most(u32 x)
-{
-    u32 y = shfl_xor(x, 8);
+    u32 y = shfl_xor(x, 1);
     x = x > y ? x : y;
-    y = shfl_xor(x, 16);
+    y = shfl_xor(x, 2);
     return x > y ? x : y;
 }
-// Magnitudes compare as integers, and NaN and infinity come out on top.
-QRS_DEV u32 wide_largest(u32 most, f32x4 x)
+QRS_DEV float wide_total(float x)
 {
-    const float e[4] = {x.x, x.y, x.z, x.w};
-    #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        const u32 bits = as_u32(e[i]) & 0x7fffffffu;
-        most = most > bits ? most : bits;
-    }
-    return most;
+    x += shfl_xor(x, 1);
+    return x + shfl_xor(x, 2);
 }
 
-// A thread's places in a tile's fragment: entry i of it (a pair of rows) is at at[i & 3] + (i >> 2) * 32 + half * 512.
-struct wide_places {
-    float *at[4];
-};
-QRS_DEV wide_places wide_fragment(u8 *v)
-{
-    const wide_line l = wide_column_line(v, wide_column(0));
-    wide_places p;
-    #pragma unroll
-    for (int i = 0; i < 4; i++)
-        p.at[i] = l.at + (wide_row(i) ^ l.swizzle);
-    return p;
-}
-QRS_DEV void wide_get(float (&d)[32], wide_places p, int by)
-{
-    #pragma unroll
-    for (int i = 0; i < 8; i++)
-        #pragma unroll
-        for (int h = 0; h < 2; h++) {
-            const f32x2 x = *(const f32x2 *)(p.at[i & 3] + by + (i >> 2) * 32 + h * 512);
-            d[4 * i + 2 * h] = x.x;
-            d[4 * i + 2 * h + 1] = x.y;
-        }
-}
-QRS_DEV void wide_put(const float (&d)[32], wide_places p, int by)
-{
-    #pragma unroll
-    for (int i = 0; i < 8; i++)
-        #pragma unroll
-        for (int h = 0; h < 2; h++)
-            *(f32x2 *)(p.at[i & 3] + by + (i >> 2) * 32 + h * 512) = {d[4 * i + 2 * h], d[4 * i + 2 * h + 1]};
-}
-
-// Shared memory to accumulators, and back with tile `turn` first and those before it last.
-QRS_DEV void wide_fill(wide_tile &c, u8 *v)
-{
-    const int wg = wide_group();
-    const wide_places p = wide_fragment(v);
-    #pragma unroll
-    for (int j = 0; j < ${J}; j++)
-        wide_get(c[j], p, (2 * j + wg) * 2048); // beyond the last tile: whatever lies there, as nobody uses it
-}
-QRS_DEV int wide_turned(int tile, int turn) { return tile - turn + (tile < turn ? ${NT} : 0); }
-QRS_DEV void wide_drain(const wide_tile &c, u8 *v, int turn)
-{
-    const int wg = wide_group();
-    const wide_places p = wide_fragment(v);
-    #pragma unroll
-    for (int j = 0; j < ${J}; j++)
-        if (${NT % 2 == 0 and "true" or "2 * j + wg < " .. NT})
-            wide_put(c[j], p, wide_turned(2 * j + wg, turn) * 2048);
-}
-
+% -- Whether a fragment's entry lies in the matrix, as a condition on `row` of the pair, e and column half h; whether tile t does.
+% local rows_inside, columns_inside = M % 64 ~= 0 and " && row + e < " .. M or "", N % 64 ~= 0 and " && col + 8 * h < " .. N or ""
+% local tile_inside = NT % 2 == 0 and "" or " && t < " .. NT
+% local function step(layout, ld) if layout == "col" then return "1", "8 * " .. ld end return ld, "8" end
 % local function place(layout, ld) return layout == "col" and "col * " .. ld .. " + row" or "row * " .. ld .. " + col" end
-% local inside = (M % 64 == 0 and "" or " && row + e < " .. M) .. (N % 64 == 0 and "" or " && col < " .. N)
-// Block `first` of A to shared memory, scaled as in fused_load.cuh (every column's largest magnitude to [1, 2) 2^LIFT; not finite: not scaled).
-// Returns bits, the same in a warp: 1 when its columns are not all zero, 2 when one's weight is concentrated on few rows, where one fp16
-// product is not enough: its 1-norm is below 0.6 sqrt(m) times its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds
-// that fail).
-QRS_DEV int wide_load(u8 *v, const float *a, i64 lda, int first, int *bad, int *exponent)
+% local down, right = step(IN, "lda")
+// Block `first` of A to registers; nothing waits for it here. Lanes of a quad touch adjacent rows, those of a column group adjacent columns: whole
+// sectors in either layout. PAIRS: two rows of a column adjoin and their address is a multiple of eight bytes.
+template <bool PAIRS> QRS_DEV void wide_request(wide_tile &c, const float *a, i64 lda, int first, int turn)
 {
-    const int col = first + wide_mine();
-    const wide_line line = wide_column_line(v, wide_mine());
-    const i64 next = ${IN == "col" and "1" or "lda"};
-    u32 most = 0;
-    {
-        int row = wide_start();
+    const int wg = wide_group(), col = first + wide_column(0);
+    #pragma unroll
+    for (int j = 0; j < ${J}; j++) {
+        const int t = 2 * j + wg;
+        int row = wide_tile_at(t, turn) * 64 + wide_row(0);
         const float *at = a + (${place(IN, "lda")});
-        #pragma unroll 4
-        for (; row < ${NT * 64}; row += 16) {
-            float x[4];
+        #pragma unroll
+        for (int i = 0; i < 8; i++) {
             #pragma unroll
-            for (int e = 0; e < 4; e++)
-                x[e] = true${inside} ? at[e * next] : 0.0f;
-            const f32x4 four = {x[0], x[1], x[2], x[3]};
-            wide_four(line, row) = four;
-            most = wide_largest(most, four);
-            at += 16 * next;
+            for (int h = 0; h < 2; h++) {
+                f32x2 x = {0.0f, 0.0f};
+                if (PAIRS) {
+                    const int e = 1;
+                    if (e == 1${tile_inside}${rows_inside}${columns_inside})
+                        x = *(const f32x2 *)(at + h * (${right}));
+                } else {
+                    int e = 0;
+                    if (e == 0${tile_inside}${rows_inside}${columns_inside})
+                        x.x = at[h * (${right})];
+                    e = 1;
+                    if (e == 1${tile_inside}${rows_inside}${columns_inside})
+                        x.y = at[${down} + h * (${right})];
+                }
+                c[j][4 * i + 2 * h] = x.x;
+                c[j][4 * i + 2 * h + 1] = x.y;
+            }
+            at += 8 * ${down};
+            row += 8;
         }
     }
-    most = wide_most(most);
-    const bool finite = most < 0x7f800000u;
-    const int ex = finite && most > 0 ? pow2_exponent(as_f32(most)) : 0;
-    if (wide_start() == 0) {
-        exponent[wide_mine()] = ex;
-        if (!finite)
-            *bad = 1;
-    }
-    const power_of_two f = make_power_of_two(QRS_LIFT - ex);
-    float sum = 0.0f, square = 0.0f;
-    #pragma unroll 2
-    for (int row = wide_start(); row < ${NT * 64}; row += 16) {
-        f32x4 &x = wide_four(line, row);
-        const f32x4 y = {times(f, x.x), times(f, x.y), times(f, x.z), times(f, x.w)};
-        x = y;
-% if SELECT then
-        sum += (fabsf(y.x) + fabsf(y.y)) + (fabsf(y.z) + fabsf(y.w));
-        square = fmaf(y.x, y.x, fmaf(y.y, y.y, fmaf(y.z, y.z, fmaf(y.w, y.w, square))));
-% end
-    }
-% if SELECT then
-    sum = wide_total(sum);
-    square = wide_total(square);
-% end
-    return (warp_any(most > 0) ? 1 : 0) | (warp_any(sum * sum < ${0.36 * M} * square) ? 2 : 0);
 }
 
-// The block from shared memory to H: R, scaled back, and with `panel` V below the diagonal. Tile `turn` comes first in
-// shared memory. The diagonal tile then becomes V's, with its ones and zeros.
-QRS_DEV void wide_write(u8 *v, float *h, i64 ldh, int first, int turn, bool panel, const int *exponent)
+// What the two warpgroups tell each other about a block's columns.
+struct wide_columns {
+    u32 most[2][64];
+    f32x2 sums[2][64];
+    float top[4][64];
+};
+
+// What is left of a factor 2^e for columns of half h when it takes two powers of two, of which the first is applied here: that is rare. Tiles from
+// `begin` on.
+QRS_DEV float wide_apply(wide_tile &c, int h, int e, int begin)
 {
-    const int col = first + wide_mine(), edge = panel ? col : ${NT * 64};
-    const wide_line line = wide_column_line(v, wide_mine());
-    const i64 next = ${OUT == "col" and "1" or "ldh"};
-    const power_of_two f = make_power_of_two(exponent[wide_mine()] - QRS_LIFT);
-    int row = wide_start();
-    float *at = h + (${place(OUT, "ldh")});
-    #pragma unroll 2
-    for (; row < ${NT * 64}; row += 16) {
-        f32x4 &from = wide_four(line, row + (row < 64 * turn ? ${NT * 64} : 0) - 64 * turn);
-        const float x[4] = {from.x, from.y, from.z, from.w};
+    const power_of_two f = make_power_of_two(e);
+    if (!warp_any(f.second != 1.0f))
+        return f.first;
+    {
         #pragma unroll
-        for (int e = 0; e < 4; e++)
-            if (true${inside})
-                at[e * next] = row + e > edge ? x[e] : times(f, x[e]);
-        if (panel && row >> 6 == turn) {
-            float y[4];
+        for (int j = 0; j < ${J}; j++)
             #pragma unroll
-            for (int e = 0; e < 4; e++)
-                y[e] = row + e > edge ? x[e] : row + e == edge ? 1.0f : 0.0f;
-            from = {y[0], y[1], y[2], y[3]};
+            for (int i = 0; i < 32; i++)
+                if ((i >> 1 & 1) == h && 2 * j + wide_group() >= begin)
+                    c[j][i] *= f.first;
+    }
+    return f.second;
+}
+
+// Scales a block as fused_load.cuh does (every column's largest magnitude to [1, 2) 2^LIFT; not finite: not scaled).
+// Returns bits, the same in all threads: 1 when it is not all zero, 2 when a column's weight is concentrated on few rows, where one fp16
+// product is not enough: its 1-norm is below 0.6 sqrt(m) times its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds
+// that fail). Synchronises.
+QRS_DEV int wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
+{
+    const int wg = wide_group(), l = lane();
+    const bool first = (l & 3) == 0;
+    u32 most[2] = {0, 0};
+    #pragma unroll
+    for (int j = 0; j < ${J}; j++)
+        #pragma unroll
+        for (int i = 0; i < 32; i++)
+            most[i >> 1 & 1] = wide_larger(most[i >> 1 & 1], c[j][i]);
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        most[h] = wide_most(most[h]);
+        if (first)
+            s->most[wg][wide_column(h)] = most[h];
+    }
+    block_sync();
+    const bool filled = warp_any((s->most[0][l] | s->most[0][l + 32] | s->most[1][l] | s->most[1][l + 32]) != 0);
+    float f[2];
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const u32 other = s->most[wg ^ 1][wide_column(h)];
+        most[h] = most[h] > other ? most[h] : other;
+        const bool finite = most[h] < 0x7f800000u;
+        const int ex = finite && most[h] > 0 ? pow2_exponent(as_f32(most[h])) : 0;
+        f[h] = wide_apply(c, h, QRS_LIFT - ex, 0);
+        if (first && wg == 0) {
+            exponent[wide_column(h)] = ex;
+            if (!finite)
+                *bad = 1;
         }
-        at += 16 * next;
+    }
+% if SELECT then
+    float sum[2] = {0.0f, 0.0f}, square[2] = {0.0f, 0.0f};
+% end
+    #pragma unroll
+    for (int j = 0; j < ${J}; j++)
+        #pragma unroll
+        for (int i = 0; i < 32; i++) {
+            const int h = i >> 1 & 1;
+            const float x = f[h] * c[j][i];
+            c[j][i] = x;
+% if SELECT then
+            sum[h] += fabsf(x);
+            square[h] = fmaf(x, x, square[h]);
+% end
+        }
+% if SELECT then
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const f32x2 both = {wide_total(sum[h]), wide_total(square[h])};
+        if (first)
+            s->sums[wg][wide_column(h)] = both;
+    }
+    block_sync();
+    bool few = false;
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const f32x2 u = s->sums[0][l + 32 * h], d = s->sums[1][l + 32 * h];
+        few = few || (u.x + d.x) * (u.x + d.x) < ${0.36 * M} * (u.y + d.y);
+    }
+    return shfl((filled ? 1 : 0) | (warp_any(few) ? 2 : 0), 0);
+% else
+    return shfl(filled ? 1 : 0, 0);
+% end
+}
+
+% local down, right = step(OUT, "ldh")
+// Tiles begin .. end-1 of the block to H, times f (by column half).
+QRS_DEV void wide_write(const wide_tile &c, float *out, i64 ldh, int first, int turn, int begin, int end, const float (&f)[2])
+{
+    const int wg = wide_group(), col = first + wide_column(0);
+    #pragma unroll
+    for (int j = 0; j < ${J}; j++) {
+        const int t = 2 * j + wg;
+        if (t >= begin && t < end) {
+            int row = wide_tile_at(t, turn) * 64 + wide_row(0);
+            float *at = out + (${place(OUT, "ldh")});
+            #pragma unroll
+            for (int i = 0; i < 8; i++) {
+                #pragma unroll
+                for (int e = 0; e < 2; e++)
+                    #pragma unroll
+                    for (int h = 0; h < 2; h++)
+                        if (true${rows_inside}${columns_inside})
+                            at[e * (${down}) + h * (${right})] = f[h] * c[j][4 * i + 2 * h + e];
+                at += 8 * ${down};
+                row += 8;
+            }
+        }
     }
 }
 
@@ -265,17 +273,17 @@ QRS_DEV void wide_keep_v(const wide_stage &s, int k, bool low)
 % end
     bulk_commit();
 }
-QRS_DEV void wide_keep_t(const wide_stage &s, int k)
+QRS_DEV void wide_keep_t(u8 *scratch, int k)
 {
     if (threadIdx.x != 0)
         return;
-    bulk_store(s.t + wide_t_place() + k * 16384, to_saddr(dynamic_smem()) + ${O_T}, 16384);
+    bulk_store(scratch + wide_t_place() + k * 16384, to_saddr(dynamic_smem()) + ${O_T}, 16384);
     bulk_commit();
 }
 
 // First half of an update by panel p, whose V (and low plane) starts at v (vl): this warpgroup's share of W^T to its half of x
 // (two halves of 16 KB). The caller synchronises the block between the halves of the update.
-template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, saddr v, saddr vl, float *x)
+template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, int turn, saddr v, saddr vl, float *x)
 {
     const int wg = wide_group();
     const u64 b0 = wide_desc(v), bl0 = wide_desc(vl);
@@ -285,8 +293,8 @@ template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, saddr 
         wa[i] = 0.0f;
     #pragma unroll
     for (int j = 0; j < ${J}; j++) {
-        const int tile = 2 * j + wg;
-        if (tile >= p && tile < ${NT}) {
+        const int t = 2 * j + wg, tile = wide_tile_at(t, turn);
+        if (tile >= p${tile_inside}) {
             const u64 b = wide_further(b0, (tile - p) * 8192), bl = wide_further(bl0, (tile - p) * 8192);
             u32 a[4][4], al[4][4];
             #pragma unroll
@@ -313,7 +321,7 @@ template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, saddr 
 
 // Second half: W'^T = W^T T, C^T -= W'^T V^T. t: fp16 T as a tile for each plane: this small product always takes three, as two more roundings
 // of W and T to fp16 would cost a third of the single product's accuracy (0.78 of the contest's gate at n = 512, against 0.56).
-template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, saddr v, saddr vl, const float *x, saddr t)
+template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, int turn, saddr v, saddr vl, const float *x, saddr t)
 {
     const int wg = wide_group();
     const u64 b0 = wide_desc(v), bl0 = wide_desc(vl), bt = wide_desc(t);
@@ -347,8 +355,8 @@ template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, saddr v, sa
     }
     #pragma unroll
     for (int j = 0; j < ${J}; j++) {
-        const int tile = 2 * j + wg;
-        if (tile >= p && tile < ${NT}) {
+        const int t = 2 * j + wg, tile = wide_tile_at(t, turn);
+        if (tile >= p${tile_inside}) {
             const u64 b = wide_further(b0, (tile - p) * 8192), bl = wide_further(bl0, (tile - p) * 8192);
             wgmma_fence();
             #pragma unroll

@@ -118,7 +118,7 @@ QRS_DEV bool gram_panel(float *panel, int first, gram_shared *s, float *tau)
     if (threadIdx.x < 32)
         s->whole[l] = gram_square(panel, s->gram, 32, l);
     if (w < 4) {
-        const bool good = gram_recursion(panel, s->gram, s->whole, s->buffers, s->m, s->rv, tau, 32, false, 128);
+        const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, tau, 32, false, 128);
         if (threadIdx.x == 0)
             s->good = good;
     }

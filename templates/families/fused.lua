@@ -3,7 +3,7 @@
 -- R, V and tau, keep V_k and T_k. The trailing matrix is never stored, the panel never leaves fp32, and A is read once.
 
 local PANEL = 32
-local GRAM_BYTES = 16976 -- struct gram_shared without its norms
+local GRAM_BYTES = 17488 -- struct gram_shared without its norms
 
 local function products_of(shape, p)
   if p.products ~= "auto" then return tonumber(p.products) end
@@ -37,8 +37,7 @@ local function wide_layout(shape, device, p)
   v.O_X = 2 * nt * 8192
   v.O_T = v.O_X + 65536
   v.O_TAU = v.O_T + (v.PRODUCTS == 3 and 16384 or 32768)
-  v.O_SEEN = v.O_TAU + 256
-  v.O_EXP = v.O_SEEN + 32
+  v.O_EXP = v.O_TAU + 256
   v.O_FLAG = v.O_EXP + 256
   v.O_BAR = v.O_FLAG + 16
   v.SMEM = v.O_BAR + 16
