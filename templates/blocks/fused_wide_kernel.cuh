@@ -27,29 +27,32 @@ QRS_DEV int wide_next(u32 zero, int p, int end)
 template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end, int turn, u32 zero, wide_stage &s)
 {
     const saddr base = to_saddr(dynamic_smem());
-    int slot = 0, p = wide_next(zero, begin, end);
-    if (p < end)
-        wide_issue<SPLIT>(s, p, 0);
+    int slot = 0, p = -1, next = wide_next(zero, begin, end); // panel p is applied from `slot` while `next` arrives in the other one
     #pragma unroll 1
-    while (p < end) {
-        const int next = wide_next(zero, p + 1, end);
+    for (;;) {
         const saddr v = base + ${O_V} + slot * ${NT * 8192}, vl = base + ${O_V + NT * 8192}, t = base + ${O_T} + slot * 16384;
         float *x = (float *)(dynamic_smem() + ${O_X} + slot * 32768);
-        mbar_wait(base + ${O_BAR} + 8 * slot, s.phases >> slot & 1);
-        s.phases ^= 1u << slot;
-        wide_gather<SPLIT>(c, p, turn, v, vl, x);
-        block_sync();
-        if (!SPLIT && next < end)
-            wide_issue<false>(s, next, slot ^ 1);
-        wide_scatter<SPLIT>(c, p, turn, v, vl, x, t);
-        if (SPLIT) {
+        if (p >= 0) {
+            mbar_wait(base + ${O_BAR} + 8 * slot, s.phases >> slot & 1);
+            s.phases ^= 1u << slot;
+            wide_gather<SPLIT>(c, p, turn, v, vl, x);
             block_sync();
-            if (next < end)
-                wide_issue<SPLIT>(s, next, 0);
-        } else {
-            slot ^= 1;
         }
+        if (!SPLIT && next < end)
+            wide_issue<false>(s, next, p < 0 ? 0 : slot ^ 1);
+        if (p >= 0) {
+            wide_scatter<SPLIT>(c, p, turn, v, vl, x, t);
+            if (SPLIT)
+                block_sync();
+            else
+                slot ^= 1;
+        }
+        if (next >= end)
+            break;
+        if (SPLIT)
+            wide_issue<true>(s, next, 0);
         p = next;
+        next = wide_next(zero, p + 1, end);
     }
 }
 

@@ -11,6 +11,13 @@ QRS_DEV int wide_shift(float most)
 }
 QRS_DEV float wide_power(int e) { return as_f32((u32)(127 + e) << 23); }
 
+// What is packed of a column takes 2^-e.
+QRS_DEV void wide_set_shift(wide_shared *s, int col, int e)
+{
+    s->down[col] = wide_power(-e);
+    s->up[col] = wide_power(e);
+}
+
 // A panel in shared memory as fp32: tile of 64 rows by tile of 64 rows, where its fp16 planes are; each tile's columns 0..31 fill the 8 KB of
 // its high plane, the others the low plane's. A column's 64 rows adjoin but for a swizzle, which lets a warp touch 8 columns x 4
 // rows, or whole columns four rows a lane, without bank conflicts.
@@ -52,27 +59,27 @@ QRS_DEV void wide_give_top(float (&c)[32], const wide_shared *s)
         c[i] = at[(8 * (i >> 2) + (i & 1)) * 68 + 8 * (i >> 1 & 1)];
 }
 
-// s->shift from the tiles below the top block. Synchronises.
+// s->down and s->up from the tiles below the top block. Synchronises.
 QRS_DEV void wide_measure(const wide_tile &c, int tiles, wide_shared *s)
 {
     const int wg = wide_group();
-    u32 most[2] = {0, 0};
+    float most[2] = {0.0f, 0.0f}; // NaN goes by, but not by the recursion's test
     #pragma unroll
     for (int j = 0; j < ${J}; j++)
         if (2 * j + wg > 0 && 2 * j + wg < tiles)
             #pragma unroll
             for (int i = 0; i < 32; i++)
-                most[i >> 1 & 1] = wide_larger(most[i >> 1 & 1], c[j][i]);
+                most[i >> 1 & 1] = fmaxf(most[i >> 1 & 1], fabsf(c[j][i]));
     #pragma unroll
     for (int h = 0; h < 2; h++) {
-        most[h] = wide_most(most[h]);
+        const u32 all = wide_most(as_u32(most[h]));
         if ((lane() & 3) == 0)
-            s->columns.most[wg][wide_column(h)] = most[h];
+            s->columns.most[wg][wide_column(h)] = all;
     }
     block_sync();
     if (threadIdx.x < 64) {
         const u32 u = s->columns.most[0][threadIdx.x], d = s->columns.most[1][threadIdx.x];
-        s->shift[threadIdx.x] = wide_shift(as_f32(u > d ? u : d));
+        wide_set_shift(s, threadIdx.x, wide_shift(as_f32(u > d ? u : d)));
     }
     block_sync();
 }
@@ -82,7 +89,7 @@ QRS_DEV void wide_measure(const wide_tile &c, int tiles, wide_shared *s)
 QRS_DEV void wide_pack(wide_tile &c, u8 *v, int begin, int tiles, bool low, wide_shared *s)
 {
     const int wg = wide_group();
-    const float f[2] = {wide_power(-s->shift[wide_column(0)]), wide_power(-s->shift[wide_column(1)])};
+    const float f[2] = {s->down[wide_column(0)], s->down[wide_column(1)]};
     const u32 mask = low ? ~0u : 0u;
     const saddr sv = to_saddr(v);
     float d[32];
@@ -107,12 +114,21 @@ QRS_DEV void wide_pack(wide_tile &c, u8 *v, int begin, int tiles, bool low, wide
             bar_sync(2 + wg, 128); // this warpgroup alone multiplies the tile
             const u64 b = wide_desc(at), bl = wide_desc(at + ${NT * 8192});
             wgmma_hold(d);
-            wgmma_fence();
-            #pragma unroll
-            for (int step = 0; step < 4; step++)
-                wide_product<true, true>(d, a[step], al[step], wide_further(b, step * 2048), wide_further(bl, step * 2048));
-            wgmma_commit();
-            wgmma_wait<0>(d);
+            if (low) {
+                wgmma_fence();
+                #pragma unroll
+                for (int step = 0; step < 4; step++)
+                    wide_product<true, true>(d, a[step], al[step], wide_further(b, step * 2048), wide_further(bl, step * 2048));
+                wgmma_commit();
+                wgmma_wait<0>(d);
+            } else {
+                wgmma_fence();
+                #pragma unroll
+                for (int step = 0; step < 4; step++)
+                    wide_product<false, true>(d, a[step], al[step], wide_further(b, step * 2048), wide_further(bl, step * 2048));
+                wgmma_commit();
+                wgmma_wait<0>(d);
+            }
         }
         #pragma unroll
         for (int j = 0; j + 1 < ${J}; j++)
@@ -129,14 +145,14 @@ QRS_DEV void wide_pack(wide_tile &c, u8 *v, int begin, int tiles, bool low, wide
     }
     block_sync();
     if (wg == 0) {
-        const float up[2] = {wide_power(s->shift[wide_column(0)]), wide_power(s->shift[wide_column(1)])};
+        const float up[2] = {s->up[wide_column(0)], s->up[wide_column(1)]};
         #pragma unroll
         for (int i = 0; i < 8; i++) {
             const f32x4 o = x[i * 128];
-            const float left = wide_power(s->shift[wide_row(i)]), right = wide_power(s->shift[wide_row(i) + 1]);
+            const f32x2 both = *(const f32x2 *)&s->up[wide_row(i)];
             float *to = s->gram + wide_column(0) * 68 + wide_row(i);
-            *(f32x2 *)to = {(d[4 * i] + o.x) * (up[0] * left), (d[4 * i + 1] + o.y) * (up[0] * right)};
-            *(f32x2 *)(to + 8 * 68) = {(d[4 * i + 2] + o.z) * (up[1] * left), (d[4 * i + 3] + o.w) * (up[1] * right)};
+            *(f32x2 *)to = {(d[4 * i] + o.x) * (up[0] * both.x), (d[4 * i + 1] + o.y) * (up[0] * both.y)};
+            *(f32x2 *)(to + 8 * 68) = {(d[4 * i + 2] + o.z) * (up[1] * both.x), (d[4 * i + 3] + o.w) * (up[1] * both.y)};
         }
     }
     block_sync();
@@ -154,7 +170,7 @@ QRS_CALL void wide_pack_m(wide_shared *s)
     u32 most = 0;
     #pragma unroll
     for (int i = 0; i < 16; i++) {
-        m[i] = none ? 0.0f : from[(16 * part + i) * 68 + col] * wide_power(s->shift[16 * part + i]);
+        m[i] = none ? 0.0f : from[(16 * part + i) * 68 + col] * s->up[16 * part + i];
         most = wide_larger(most, m[i]);
     }
     s->columns.top[part][col] = as_f32(most);
@@ -276,7 +292,7 @@ QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, fl
     const int wg = wide_group(), w = warp(), l = lane();
     {
         const saddr sv = to_saddr(v);
-        const float f[2] = {wide_power(s->shift[wide_column(0)]), wide_power(s->shift[wide_column(1)])};
+        const float f[2] = {s->up[wide_column(0)], s->up[wide_column(1)]};
         #pragma unroll 1
         for (int tile = wg; tile < tiles; tile += 2) {
             float x[32];
@@ -574,7 +590,7 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
         wide_give_top(c[0], s);
         f[0] = f[1] = 1.0f;
         if (threadIdx.x < 64)
-            s->shift[threadIdx.x] = -QRS_LIFT;
+            wide_set_shift(s, threadIdx.x, -QRS_LIFT);
         block_sync();
     }
     wide_keep_v(stage, k, low);

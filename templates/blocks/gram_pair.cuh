@@ -11,7 +11,7 @@ struct wide_shared {
     float rv[64 * 68];     // top block; then R on and above the diagonal, V below
     float gram[64 * 68];   // G; then M's right half; then V'V
     wide_columns columns;
-    int shift[64];         // what is packed times 2^-shift has its columns' largest magnitudes in [32, 64)
+    float down[64], up[64]; // powers of two: what is packed, times down, has its columns' largest magnitudes in [32, 64)
     float back[64], whole[64];
     gram_buffers recursion;
 };
