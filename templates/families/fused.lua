@@ -190,7 +190,7 @@ using namespace qrs;
 % include("blocks/pack_reflector.cuh")
 % if WIDE then
 % include("blocks/fused_wide.cuh")
-% include("blocks/gram_recursion.cuh", { B = 32, NC = 2, LD = 68, LDM = 68 })
+% include("blocks/gram_recursion.cuh", { B = 32, NC = 2, LD = 68, LDM = 68, ROLLED = true })
 % include("blocks/gram_small.cuh", { NC = 2 })
 % include("blocks/gram_pair.cuh")
 % include("blocks/fused_wide_panel.cuh")
@@ -202,7 +202,7 @@ using namespace qrs;
 % include("blocks/fused_t.cuh")
 % include("blocks/fused_rows.cuh")
 % if GRAM then
-% include("blocks/gram_recursion.cuh", { B = 32, NC = 1, LD = 36, LDM = 40 })
+% include("blocks/gram_recursion.cuh", { B = 32, NC = 1, LD = 36, LDM = 40, ROLLED = false })
 % include("blocks/gram_small.cuh", { NC = 1 })
 % include("blocks/gram_panel.cuh")
 % end
