@@ -90,40 +90,70 @@ QRS_DEV float wide_total(float x)
 % local tile_inside = NT % 2 == 0 and "" or " && t < " .. NT
 % local function step(layout, ld) if layout == "col" then return "1", "8 * " .. ld end return ld, "8" end
 % local function place(layout, ld) return layout == "col" and "col * " .. ld .. " + row" or "row * " .. ld .. " + col" end
-% local down, right = step(IN, "lda")
-// Block `first` of A to registers; nothing waits for it here. Lanes of a quad touch adjacent rows, those of a column group adjacent columns: whole
-// sectors in either layout. PAIRS: two rows of a column adjoin and their address is a multiple of eight bytes.
-template <bool PAIRS> QRS_DEV void wide_request(wide_tile &c, const float *a, i64 lda, int first, int turn)
+// Block `first` of A on its way to shared memory (the caller commits and waits), where the planes of V go later, as it lies in A: sixteen bytes a
+// request, whole lines of memory. Swizzled so that a fragment is read without bank conflicts. What is past the matrix is zero.
+QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first)
 {
-    const int wg = wide_group(), col = first + wide_column(0);
+    const saddr to = to_saddr(v);
+    const bool aligned = ((u64)a & 15) == 0 && (lda & 3) == 0;
+    #pragma unroll 2
+    for (int e = threadIdx.x; e < ${NT * 1024}; e += 256) {
+% if IN == "col" then
+        const int col = e / ${NT * 16}, row = e % ${NT * 16} * 4, at = col * ${NT * 256} + (row * 4 ^ (col & 3) << 5);
+        const float *from = a + (first + col) * lda + row;
+        const int inside = first + col < ${N} ? ${M} - row : 0;
+% else
+        const int row = e >> 4, col = (e & 15) * 4, at = row * 256 + (col * 4 ^ (row & 6) << 4);
+        const float *from = a + row * lda + first + col;
+        const int inside = row < ${M} ? ${N} - first - col : 0;
+% end
+        if (aligned && inside >= 4) {
+            cp_async16(to + at, from);
+        } else {
+            #pragma unroll 1
+            for (int x = 0; x < 4; x++)
+                if (x < inside)
+                    cp_async4(to + at + 4 * x, from + x);
+                else
+                    sts(to + at + 4 * x, 0.0f);
+        }
+    }
+}
+
+// The block from there to registers.
+QRS_DEV void wide_fill(wide_tile &c, const u8 *v, int turn)
+{
+    const int wg = wide_group(), col = wide_column(0), q2 = wide_row(0);
+% if IN == "col" then
+    const u8 *at[4];
+    #pragma unroll
+    for (int i = 0; i < 4; i++)
+        at[i] = v + col * ${NT * 256} + ((8 * i + q2) * 4 ^ (col & 3) << 5);
+% else
+    const u8 *at[2];
+    #pragma unroll
+    for (int h = 0; h < 2; h++)
+        at[h] = v + q2 * 256 + ((col + 8 * h) * 4 ^ q2 << 4);
+% end
     #pragma unroll
     for (int j = 0; j < ${J}; j++) {
-        const int t = 2 * j + wg;
-        int row = wide_tile_at(t, turn) * 64 + wide_row(0);
-        const float *at = a + (${place(IN, "lda")});
+        const int t = 2 * j + wg, tile = wide_tile_at(t, turn);
         #pragma unroll
-        for (int i = 0; i < 8; i++) {
+        for (int i = 0; i < 8; i++)
             #pragma unroll
             for (int h = 0; h < 2; h++) {
                 f32x2 x = {0.0f, 0.0f};
-                if (PAIRS) {
-                    const int e = 1;
-                    if (e == 1${tile_inside}${rows_inside}${columns_inside})
-                        x = *(const f32x2 *)(at + h * (${right}));
-                } else {
-                    int e = 0;
-                    if (e == 0${tile_inside}${rows_inside}${columns_inside})
-                        x.x = at[h * (${right})];
-                    e = 1;
-                    if (e == 1${tile_inside}${rows_inside}${columns_inside})
-                        x.y = at[${down} + h * (${right})];
+                if (true${tile_inside}) {
+% if IN == "col" then
+                    x = *(const f32x2 *)(at[i & 3] + tile * 256 + (i >> 2) * 128 + h * ${NT * 2048});
+% else
+                    x.x = *(const float *)(at[h] + tile * 16384 + i * 2048);
+                    x.y = *(const float *)(at[h] + tile * 16384 + i * 2048 + 256);
+% end
                 }
                 c[j][4 * i + 2 * h] = x.x;
                 c[j][4 * i + 2 * h + 1] = x.y;
             }
-            at += 8 * ${down};
-            row += 8;
-        }
     }
 }
 

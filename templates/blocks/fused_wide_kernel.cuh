@@ -98,17 +98,26 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         #pragma unroll 1
         for (int k = 0; k < ${NP}; k++) {
             const int first = 64 * k, done = k < ${KP} ? k : ${KP}, turn = k < ${KP} ? k : 0;
-            wide_tile c;
+            // T of the last panel, while its V leaves shared memory and then this block arrives there.
+            const bool owed = k > 0 && k <= ${USED} && !(zero >> (k - 1) & 1);
+            if (owed)
+                wide_build_t(shared->gram, stau, shared->half);
             if (tid == 0)
-                bulk_wait_read<0>(); // the last V and T are out of shared memory
+                bulk_wait_read<0>();
             block_sync();
-            const float *from = a + b * stride_a;
-% if IN == "col" and M % 2 == 0 then
-            if (((u64)from & 7) == 0 && (lda & 1) == 0)
-                wide_request<true>(c, from, lda, first, turn);
-            else
-% end
-            wide_request<false>(c, from, lda, first, turn);
+            wide_request(v, a + b * stride_a, lda, first);
+            cp_async_commit();
+            if (owed) {
+                wide_put_t(shared->half, t);
+                fence_async_shared();
+                block_sync();
+                wide_keep_t(stage.t, k - 1);
+            }
+            cp_async_wait<0>();
+            block_sync();
+            wide_tile c;
+            wide_fill(c, v, turn);
+            fence_async_shared(); // V comes there next
             // From here on every branch around products hangs on values that went through a shuffle: the compiler must see
             // that they are uniform, or it serialises the products.
             const int found = wide_scale(c, &shared->columns, bad, exponent);

@@ -450,7 +450,7 @@ QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, fl
 
 // T = (I + D striu(V'V))^-1 D as in fused_t.cuh, for 64 columns: blocks of 8 by substitution, then three times T12 = -T11 (G12 T22), G12 T22 in
 // G12's place. gram: V'V, symmetric; t: rows 68 apart. Synchronises.
-QRS_DEV void wide_build_t(float *gram, const float *tau, float *t)
+QRS_CALL void wide_build_t(float *gram, const float *tau, float *t)
 {
     const int tid = threadIdx.x;
     #pragma unroll 1
@@ -516,16 +516,6 @@ QRS_DEV void wide_put_t(const float *t, u8 *to)
     }
 }
 
-// T of panel k, from what wide_panel left: to shared memory, and on its way to scratch. Synchronises.
-QRS_CALL void wide_finish_t(u8 *scratch, int k, wide_shared *s, const float *tau, u8 *t)
-{
-    wide_build_t(s->gram, tau, s->half);
-    wide_put_t(s->half, t);
-    fence_async_shared();
-    block_sync();
-    wide_keep_t(scratch, k);
-}
-
 % local where = OUT == "col" and "(64 * k + col) * ldh + 64 * k + row" or "(64 * k + row) * ldh + 64 * k + col"
 % local inside = (M % 64 ~= 0 and " && 64 * k + row < " .. M or "") .. (N % 64 ~= 0 and " && 64 * k + col < " .. N or "")
 // The top block of panel k, finished, from s->rv to H; to s->gram as V's, with its ones and zeros, and sums of squares of what is below the ones.
@@ -550,7 +540,7 @@ QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, w
     s->columns.top[threadIdx.x >> 6][col] = square;
 }
 
-// Writes block k to H, and before that, with `panel`, factors it from tile k down: tau to shared memory, V's planes, with the low one if `low`, and T on
+// Writes block k to H, and before that, with `panel`, factors it from tile k down: tau to shared memory, V's planes, with the low one if `low`, on
 // their way to scratch when some block comes `later`. t: T's place, until then the top block's for a second attempt. Returns true when the Gram recursion did
 // not do. Synchronises before.
 QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel, float *out, i64 ldh, const int *exponent, u8 *v, u8 *t,
@@ -594,6 +584,5 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
         block_sync();
     }
     wide_keep_v(stage, k, low);
-    wide_finish_t(stage.t, k, s, tau, t);
     return rows;
 }
