@@ -85,11 +85,7 @@ QRS_DEV float wide_total(float x)
     return x + shfl_xor(x, 2);
 }
 
-% -- Whether a fragment's entry lies in the matrix, as a condition on `row` of the pair, e and column half h; whether tile t does.
-% local rows_inside, columns_inside = M % 64 ~= 0 and " && row + e < " .. M or "", N % 64 ~= 0 and " && col + 8 * h < " .. N or ""
 % local tile_inside = NT % 2 == 0 and "" or " && t < " .. NT
-% local function step(layout, ld) if layout == "col" then return "1", "8 * " .. ld end return ld, "8" end
-% local function place(layout, ld) return layout == "col" and "col * " .. ld .. " + row" or "row * " .. ld .. " + col" end
 // Block `first` of A on its way to shared memory (the caller commits and waits), where the planes of V go later, as it lies in A: sixteen bytes a
 // request, whole lines of memory. Swizzled so that a fragment is read without bank conflicts. What is past the matrix is zero.
 QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first)
@@ -120,21 +116,33 @@ QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first)
     }
 }
 
-// The block from there to registers.
-QRS_DEV void wide_fill(wide_tile &c, const u8 *v, int turn)
+// A fragment's places in a block that lies in shared memory as a matrix does: in A's layout, or in H's.
+% for _, way in ipairs(IN == OUT and { IN } or { IN, OUT }) do
+struct wide_places_${way} {
+    u8 *at[${way == "col" and 4 or 2}];
+};
+QRS_DEV wide_places_${way} wide_find_${way}(u8 *v)
 {
-    const int wg = wide_group(), col = wide_column(0), q2 = wide_row(0);
-% if IN == "col" then
-    const u8 *at[4];
+    const int col = wide_column(0), q2 = wide_row(0);
+    wide_places_${way} p;
+% if way == "col" then
     #pragma unroll
     for (int i = 0; i < 4; i++)
-        at[i] = v + col * ${NT * 256} + ((8 * i + q2) * 4 ^ (col & 3) << 5);
+        p.at[i] = v + col * ${NT * 256} + ((8 * i + q2) * 4 ^ (col & 3) << 5);
 % else
-    const u8 *at[2];
     #pragma unroll
     for (int h = 0; h < 2; h++)
-        at[h] = v + q2 * 256 + ((col + 8 * h) * 4 ^ q2 << 4);
+        p.at[h] = v + q2 * 256 + ((col + 8 * h) * 4 ^ q2 << 4);
 % end
+    return p;
+}
+% end
+
+// The block from there to registers.
+QRS_DEV void wide_fill(wide_tile &c, u8 *v, int turn)
+{
+    const int wg = wide_group();
+    const wide_places_${IN} p = wide_find_${IN}(v);
     #pragma unroll
     for (int j = 0; j < ${J}; j++) {
         const int t = 2 * j + wg, tile = wide_tile_at(t, turn);
@@ -145,10 +153,10 @@ QRS_DEV void wide_fill(wide_tile &c, const u8 *v, int turn)
                 f32x2 x = {0.0f, 0.0f};
                 if (true${tile_inside}) {
 % if IN == "col" then
-                    x = *(const f32x2 *)(at[i & 3] + tile * 256 + (i >> 2) * 128 + h * ${NT * 2048});
+                    x = *(const f32x2 *)(p.at[i & 3] + tile * 256 + (i >> 2) * 128 + h * ${NT * 2048});
 % else
-                    x.x = *(const float *)(at[h] + tile * 16384 + i * 2048);
-                    x.y = *(const float *)(at[h] + tile * 16384 + i * 2048 + 256);
+                    x.x = *(const float *)(p.at[h] + tile * 16384 + i * 2048);
+                    x.y = *(const float *)(p.at[h] + tile * 16384 + i * 2048 + 256);
 % end
                 }
                 c[j][4 * i + 2 * h] = x.x;
@@ -253,30 +261,59 @@ QRS_DEV int wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
 % end
 }
 
-% local down, right = step(OUT, "ldh")
-// Tiles begin .. end-1 of the block to H, times f (by column half).
-QRS_DEV void wide_write(const wide_tile &c, float *out, i64 ldh, int first, int turn, int begin, int end, const float (&f)[2])
+// Rows begin .. end-1 of the block, whole tiles, to H, times f (by column half), by way of shared memory: whole lines again. Synchronises.
+QRS_DEV void wide_write(const wide_tile &c, u8 *v, float *out, i64 ldh, int first, int turn, int begin, int end, const float (&f)[2])
 {
-    const int wg = wide_group(), col = first + wide_column(0);
+    if (begin >= end)
+        return;
+    const int wg = wide_group();
+    const wide_places_${OUT} p = wide_find_${OUT}(v);
     #pragma unroll
     for (int j = 0; j < ${J}; j++) {
-        const int t = 2 * j + wg;
-        if (t >= begin && t < end) {
-            int row = wide_tile_at(t, turn) * 64 + wide_row(0);
-            float *at = out + (${place(OUT, "ldh")});
+        const int t = 2 * j + wg, tile = wide_tile_at(t, turn);
+        if (64 * tile >= begin && 64 * tile < end${tile_inside}) {
             #pragma unroll
-            for (int i = 0; i < 8; i++) {
+            for (int i = 0; i < 8; i++)
                 #pragma unroll
-                for (int e = 0; e < 2; e++)
-                    #pragma unroll
-                    for (int h = 0; h < 2; h++)
-                        if (true${rows_inside}${columns_inside})
-                            at[e * (${down}) + h * (${right})] = f[h] * c[j][4 * i + 2 * h + e];
-                at += 8 * ${down};
-                row += 8;
-            }
+                for (int h = 0; h < 2; h++) {
+                    const f32x2 x = {f[h] * c[j][4 * i + 2 * h], f[h] * c[j][4 * i + 2 * h + 1]};
+% if OUT == "col" then
+                    *(f32x2 *)(p.at[i & 3] + tile * 256 + (i >> 2) * 128 + h * ${NT * 2048}) = x;
+% else
+                    *(float *)(p.at[h] + tile * 16384 + i * 2048) = x.x;
+                    *(float *)(p.at[h] + tile * 16384 + i * 2048 + 256) = x.y;
+% end
+                }
         }
     }
+    block_sync();
+    const bool aligned = ((u64)out & 15) == 0 && (ldh & 3) == 0;
+% if OUT == "col" then
+    #pragma unroll 1
+    for (int col = warp(); col < 64; col += 8)
+    #pragma unroll 1
+    for (int row = begin + 4 * (int)lane(); row < end; row += 128) {
+        const f32x4 x = *(const f32x4 *)(v + col * ${NT * 256} + (row * 4 ^ (col & 3) << 5));
+        float *to = out + (first + col) * ldh + row;
+        const int inside = first + col < ${N} ? ${M} - row : 0;
+% else
+    const int col = (threadIdx.x & 15) * 4, inside = ${N} - first - col;
+    #pragma unroll 1
+    for (int row = begin + ((int)threadIdx.x >> 4); row < (end < ${M} ? end : ${M}); row += 16) {
+        const f32x4 x = *(const f32x4 *)(v + row * 256 + (col * 4 ^ (row & 6) << 4));
+        float *to = out + row * ldh + first + col;
+% end
+        if (aligned && inside >= 4) {
+            *(f32x4 *)to = x;
+        } else {
+            const float y[4] = {x.x, x.y, x.z, x.w};
+            #pragma unroll
+            for (int e = 0; e < 4; e++)
+                if (e < inside)
+                    to[e] = y[e];
+        }
+    }
+    block_sync();
 }
 
 // Finished V and T lie in scratch exactly as they lie in shared memory, so each moves by one bulk copy.

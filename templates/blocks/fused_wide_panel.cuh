@@ -553,7 +553,7 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
     // First R above the panel, P2 and its Gram matrix, then V and its own, by the same code.
     #pragma unroll 1
     for (int pass = 0; pass < 2; pass++) {
-        wide_write(c, out, ldh, 64 * k, turn, pass ? 1 : tiles, pass ? tiles : ${NT}, f);
+        wide_write(c, v, out, ldh, 64 * k, turn, pass ? 64 * k + 64 : 0, panel && pass == 0 ? 64 * k : ${NT * 64}, f);
         if (!panel || (pass && !later))
             return rows;
         if (pass == 0) {
