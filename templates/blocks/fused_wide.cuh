@@ -190,14 +190,10 @@ QRS_DEV float wide_apply(wide_tile &c, int h, int e, int begin)
     return f.second;
 }
 
-// Scales a block as fused_load.cuh does (every column's largest magnitude to [1, 2) 2^LIFT; not finite: not scaled).
-// Returns bits, the same in all threads: 1 when it is not all zero, 2 when a column's weight is concentrated on few rows, where one fp16
-// product is not enough: its 1-norm is below 0.6 sqrt(m) times its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds
-// that fail). Synchronises.
-QRS_DEV int wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
+// Largest magnitudes of a block's columns to s->most, a warpgroup's each. False when the block is zero. Synchronises.
+QRS_DEV bool wide_largest(const wide_tile &c, wide_columns *s)
 {
     const int wg = wide_group(), l = lane();
-    const bool first = (l & 3) == 0;
     u32 most[2] = {0, 0};
     #pragma unroll
     for (int j = 0; j < ${J}; j++)
@@ -207,18 +203,26 @@ QRS_DEV int wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
     #pragma unroll
     for (int h = 0; h < 2; h++) {
         most[h] = wide_most(most[h]);
-        if (first)
+        if ((l & 3) == 0)
             s->most[wg][wide_column(h)] = most[h];
     }
     block_sync();
-    const bool filled = warp_any((s->most[0][l] | s->most[0][l + 32] | s->most[1][l] | s->most[1][l + 32]) != 0);
+    return shfl((int)warp_any((s->most[0][l] | s->most[0][l + 32] | s->most[1][l] | s->most[1][l + 32]) != 0), 0);
+}
+
+// After wide_largest: scales a block as fused_load.cuh does (every column's largest magnitude to [1, 2) 2^LIFT; not finite: not scaled). Returns
+// whether a column's weight is concentrated on few rows, where one fp16 product is not enough: its 1-norm is below 0.6 sqrt(m) times
+// its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds that fail).${SELECT and " Synchronises." or ""}
+QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
+{
+    const int wg = wide_group(), l = lane();
+    const bool first = (l & 3) == 0;
     float f[2];
     #pragma unroll
     for (int h = 0; h < 2; h++) {
-        const u32 other = s->most[wg ^ 1][wide_column(h)];
-        most[h] = most[h] > other ? most[h] : other;
-        const bool finite = most[h] < 0x7f800000u;
-        const int ex = finite && most[h] > 0 ? pow2_exponent(as_f32(most[h])) : 0;
+        const u32 u = s->most[0][wide_column(h)], d = s->most[1][wide_column(h)], most = u > d ? u : d;
+        const bool finite = most < 0x7f800000u;
+        const int ex = finite && most > 0 ? pow2_exponent(as_f32(most)) : 0;
         f[h] = wide_apply(c, h, QRS_LIFT - ex, 0);
         if (first && wg == 0) {
             exponent[wide_column(h)] = ex;
@@ -255,9 +259,9 @@ QRS_DEV int wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
         const f32x2 u = s->sums[0][l + 32 * h], d = s->sums[1][l + 32 * h];
         few = few || (u.x + d.x) * (u.x + d.x) < ${0.36 * M} * (u.y + d.y);
     }
-    return shfl((filled ? 1 : 0) | (warp_any(few) ? 2 : 0), 0);
+    return shfl((int)warp_any(few), 0);
 % else
-    return shfl(filled ? 1 : 0, 0);
+    return false;
 % end
 }
 

@@ -23,8 +23,8 @@ QRS_DEV int wide_next(u32 zero, int p, int end)
     return p;
 }
 
-// Applies panels begin .. end-1 but those marked in zero; with SPLIT all of them have a low plane.
-template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end, int turn, u32 zero, wide_stage &s)
+// Applies panels begin .. end-1 but those marked in zero; with SPLIT all of them have a low plane. sent: the first one's V is on its way.
+template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end, int turn, u32 zero, bool sent, wide_stage &s)
 {
     const saddr base = to_saddr(dynamic_smem());
     int slot = 0, p = -1, next = wide_next(zero, begin, end); // panel p is applied from `slot` while `next` arrives in the other one
@@ -38,7 +38,7 @@ template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end,
             wide_gather<SPLIT>(c, p, turn, v, vl, x);
             block_sync();
         }
-        if (!SPLIT && next < end)
+        if (!SPLIT && next < end && !(sent && p < 0))
             wide_issue<false>(s, next, p < 0 ? 0 : slot ^ 1);
         if (p >= 0) {
             wide_scatter<SPLIT>(c, p, turn, v, vl, x, t);
@@ -49,7 +49,7 @@ template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end,
         }
         if (next >= end)
             break;
-        if (SPLIT)
+        if (SPLIT && !(sent && p < 0))
             wide_issue<true>(s, next, 0);
         p = next;
         next = wide_next(zero, p + 1, end);
@@ -101,13 +101,14 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             // T of the last panel, while its V leaves shared memory and then this block arrives there.
             const bool owed = k > 0 && k <= ${USED} && !(zero >> (k - 1) & 1);
             if (owed)
-                wide_build_t(shared->gram, stau, shared->half);
+                wide_begin_t(shared->gram, stau, shared->half);
             if (tid == 0)
                 bulk_wait_read<0>();
             block_sync();
             wide_request(v, a + b * stride_a, lda, first);
             cp_async_commit();
             if (owed) {
+                wide_build_t(shared->gram, shared->half);
                 wide_put_t(shared->half, t);
                 fence_async_shared();
                 block_sync();
@@ -120,26 +121,38 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             fence_async_shared(); // V comes there next
             // From here on every branch around products hangs on values that went through a shuffle: the compiler must see
             // that they are uniform, or it serialises the products.
-            const int found = wide_scale(c, &shared->columns, bad, exponent);
-            const bool filled = found & 1;
+            const bool filled = wide_largest(c, &shared->columns);
+            const int start = wide_next(zero, 0, done);
+            if (filled && start < done && tid == 0)
+                bulk_wait<0>(); // the last V and T are in scratch
+            if (filled && start < done) { // the first V travels while the block is scaled
+% if PRODUCTS == 1 then
+                if (start < split)
+                    wide_issue<false>(stage, start, 0);
+% end
+% if PLANES == 2 then
+                if (start >= split)
+                    wide_issue<true>(stage, start, 0);
+% end
+            }
+            const bool few = wide_scale(c, &shared->columns, bad, exponent);
 % if SELECT then
-            if ((found & 2) && k < split)
+            const int was = split;
+            if (few && k < split)
                 split = k;
 % end
             if (filled && k > 0) {
-                if (tid == 0)
-                    bulk_wait<0>(); // ... and in scratch
                 block_sync();
 % if PRODUCTS == 1 then
-                wide_update<false>(c, 0, done < split ? done : split, turn, zero, stage);
+                wide_update<false>(c, 0, done < split ? done : split, turn, zero, true, stage);
 % end
 % if SELECT then
                 if (split < done) {
                     block_sync();
-                    wide_update<true>(c, split, done, turn, zero, stage);
+                    wide_update<true>(c, split, done, turn, zero, start >= was, stage);
                 }
 % elseif PRODUCTS == 3 then
-                wide_update<true>(c, 0, done, turn, zero, stage);
+                wide_update<true>(c, 0, done, turn, zero, true, stage);
 % end
             }
             {

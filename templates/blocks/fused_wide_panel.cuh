@@ -449,8 +449,8 @@ QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, fl
 }
 
 // T = (I + D striu(V'V))^-1 D as in fused_t.cuh, for 64 columns: blocks of 8 by substitution, then three times T12 = -T11 (G12 T22), G12 T22 in
-// G12's place. gram: V'V, symmetric; t: rows 68 apart. Synchronises.
-QRS_CALL void wide_build_t(float *gram, const float *tau, float *t)
+// G12's place. gram: V'V, symmetric; t: rows 68 apart. In two halves, so that something can be sent for between. Both synchronise.
+QRS_CALL void wide_begin_t(float *gram, const float *tau, float *t)
 {
     const int tid = threadIdx.x;
     #pragma unroll 1
@@ -489,6 +489,10 @@ QRS_CALL void wide_build_t(float *gram, const float *tau, float *t)
             gram[(o + r) * 68 + o + 8 + j] = sum;
         block_sync();
     }
+}
+
+QRS_CALL void wide_build_t(float *gram, float *t)
+{
     // Both blocks of 32 at once, by the warps that form a product's upper right quarter; what else these products of 32 touch is zero in T.
     const int w = warp(), o = (w >> 2) * 32 * 69;
     #pragma unroll 1
