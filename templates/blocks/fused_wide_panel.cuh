@@ -552,8 +552,8 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
 {
     const int steps = ${K} - 64 * k < 64 ? ${K} - 64 * k : 64, tiles = panel ? ${NT} - k : 0, turn = k < ${KP} ? k : 0;
     bool rows = false;
+    block_sync(); // everybody is done with the update, and knows the exponents
     float f[2] = {wide_apply(c, 0, exponent[wide_column(0)] - QRS_LIFT, tiles), wide_apply(c, 1, exponent[wide_column(1)] - QRS_LIFT, tiles)};
-    block_sync(); // everybody is done with the update
     // First R above the panel, P2 and its Gram matrix, then V and its own, by the same code.
     #pragma unroll 1
     for (int pass = 0; pass < 2; pass++) {
