@@ -115,7 +115,7 @@ QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s, float *t
 {
     if (threadIdx.x < 32)
         s->whole[lane()] = gram_square(panel, s->gram, 32, lane());
-    const bool good = gram_recursion(panel, s->gram, s->whole, s->buffers, s->m, s->rv, tau, ${K} - first, first + 32 >= ${M}, 128);
+    const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, tau, ${K} - first, first + 32 >= ${M}, 128);
     if (threadIdx.x == 0)
         s->good = good;
 }

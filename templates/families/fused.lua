@@ -3,7 +3,7 @@
 -- R, V and tau, keep V_k and T_k. The trailing matrix is never stored, the panel never leaves fp32, and A is read once.
 
 local PANEL = 32
-local GRAM_BYTES = 16976 -- struct gram_shared without its norms
+local GRAM_BYTES = 17488 -- struct gram_shared without its norms
 
 local function products_of(shape, p)
   if p.products ~= "auto" then return p.products end
@@ -37,8 +37,7 @@ local function wide_layout(shape, device, p)
   v.O_X = 2 * nt * 8192
   v.O_T = v.O_X + 65536
   v.O_TAU = v.O_T + (v.PRODUCTS == 3 and 16384 or 32768)
-  v.O_SEEN = v.O_TAU + 256
-  v.O_EXP = v.O_SEEN + 32
+  v.O_EXP = v.O_TAU + 256
   v.O_FLAG = v.O_EXP + 256
   v.O_BAR = v.O_FLAG + 16
   v.SMEM = v.O_BAR + 16
@@ -234,7 +233,7 @@ using namespace qrs;
 % include("blocks/pack_reflector.cuh")
 % if WIDE then
 % include("blocks/fused_wide.cuh")
-% include("blocks/gram_recursion.cuh", { B = 32, NC = 2, LD = 68, LDM = 68 })
+% include("blocks/gram_recursion.cuh", { B = 32, NC = 2, LD = 68, LDM = 68, ROLLED = true })
 % include("blocks/gram_small.cuh", { NC = 2 })
 % include("blocks/gram_pair.cuh")
 % include("blocks/fused_wide_panel.cuh")
@@ -247,7 +246,7 @@ using namespace qrs;
 % include("blocks/fused_t.cuh")
 % include("blocks/fused_rows.cuh")
 % if GRAM then
-% include("blocks/gram_recursion.cuh", { B = 32, NC = 1, LD = 36, LDM = 40 })
+% include("blocks/gram_recursion.cuh", { B = 32, NC = 1, LD = 36, LDM = 40, ROLLED = false })
 % include("blocks/gram_panel.cuh")
 % end
 
