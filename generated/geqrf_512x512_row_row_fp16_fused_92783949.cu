@@ -1,14 +1,14 @@
-#line 203 "families/fused.lua"
+#line 200 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
 #include "device/block.cuh"
 #include "device/mma.cuh"
 #include "device/copy.cuh"
-#line 210 "families/fused.lua"
+#line 207 "families/fused.lua"
 #include "device/wgmma.cuh"
 #include "device/stmatrix.cuh"
-#line 216 "families/fused.lua"
+#line 213 "families/fused.lua"
 
 using namespace qrs;
 
@@ -295,8 +295,14 @@ QRS_DEV int wide_load(u8 *v, const float *a, i64 lda, int first, int *bad, int *
         f32x4 &x = wide_four(line, row);
         const f32x4 y = {times(f, x.x), times(f, x.y), times(f, x.z), times(f, x.w)};
         x = y;
+#line 204 "blocks/fused_wide.cuh"
+        sum += (fabsf(y.x) + fabsf(y.y)) + (fabsf(y.z) + fabsf(y.w));
+        square = fmaf(y.x, y.x, fmaf(y.y, y.y, fmaf(y.z, y.z, fmaf(y.w, y.w, square))));
 #line 207 "blocks/fused_wide.cuh"
     }
+#line 209 "blocks/fused_wide.cuh"
+    sum = wide_total(sum);
+    square = wide_total(square);
 #line 212 "blocks/fused_wide.cuh"
     return (warp_any(most > 0) ? 1 : 0) | (warp_any(sum * sum < 184.32f * square) ? 2 : 0);
 }
@@ -994,7 +1000,7 @@ QRS_DEV bool wide_agrees(u8 *v, int tiles, float *tau)
     warp_sync(); // everybody has read it
     if (wide_start() == 0)
         tau[col] = was == 0.0f ? 0.0f : div_rn(2.0f, square);
-    return warp_all(was == 0.0f || fabsf(fmaf(0.5f * was, square, -1.0f)) <= 2.62144e-06f);
+    return warp_all(was == 0.0f || fabsf(fmaf(0.5f * was, square, -1.0f)) <= 0.000262144f);
 }
 
 // T = (I + D striu(V'V))^-1 D as in fused_t.cuh, for 64 columns: blocks of 16 by substitution, then twice T12 = -T11 (G12 T22), G12 T22 in
@@ -1107,7 +1113,7 @@ template <bool SPLIT> QRS_DEV void wide_issue(const wide_stage &s, int p, int sl
     if (threadIdx.x != 0)
         return;
     const u32 bytes = (8 - p) * 8192;
-    const saddr base = to_saddr(dynamic_smem()), bar = base + 213552 + 8 * slot;
+    const saddr base = to_saddr(dynamic_smem()), bar = base + 229936 + 8 * slot;
     mbar_expect(bar, (SPLIT ? 2 * bytes : bytes) + 16384);
     bulk_load(base + 0 + slot * 65536, s.v + wide_v_place() + wide_trapezoid(p), bytes, bar);
     bulk_load(base + 196608 + slot * 16384, s.t + wide_t_place() + p * 16384, 16384, bar);
@@ -1134,7 +1140,7 @@ template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end,
         const int next = wide_next(zero, p + 1, end);
         const saddr v = base + 0 + slot * 65536, vl = base + 65536, t = base + 196608 + slot * 16384;
         float *x = (float *)(dynamic_smem() + 131072 + slot * 32768);
-        mbar_wait(base + 213552 + 8 * slot, s.phases >> slot & 1);
+        mbar_wait(base + 229936 + 8 * slot, s.phases >> slot & 1);
         s.phases ^= 1u << slot;
         wide_gather<SPLIT>(c, p, v, vl, x);
         block_sync();
@@ -1171,13 +1177,13 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 {
     u8 *smem = dynamic_smem();
     wide_shared *shared = (wide_shared *)(smem + 131072);
-    float *stau = (float *)(smem + 212992);
-    int *exponent = (int *)(smem + 213280), *bad = (int *)(smem + 213536), *seen = (int *)(smem + 213248);
+    float *stau = (float *)(smem + 229376);
+    int *exponent = (int *)(smem + 229664), *bad = (int *)(smem + 229920), *seen = (int *)(smem + 229632);
     u8 *v = smem + 0, *t = smem + 196608;
     const int tid = (int)threadIdx.x;
     if (tid == 0) {
-        mbar_init(to_saddr(smem + 213552), 1);
-        mbar_init(to_saddr(smem + 213560), 1);
+        mbar_init(to_saddr(smem + 229936), 1);
+        mbar_init(to_saddr(smem + 229944), 1);
         fence_mbar_init();
     }
     wide_stage stage = {v_scratch, t_scratch, 0};
@@ -1185,7 +1191,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
     #pragma unroll 1
     for (i64 b = blockIdx.x; b < batch; b += gridDim.x) {
         u32 zero = 0;    // bit p: panel p was zero throughout and has no reflectors
-        int split = 0, flags = 0; // panels from `split` on have a low plane, and use it
+        int split = 8, flags = 0; // panels from `split` on have a low plane, and use it
         if (tid == 0)
             *bad = 0;
         block_sync();
@@ -1210,6 +1216,11 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             const int mine = seen[lane() & 7];
             const int found = shfl((warp_any(mine & 1) ? 1 : 0) | (warp_any(mine & 2) ? 2 : 0), 0);
             const bool filled = found & 1;
+#line 118 "blocks/fused_wide_kernel.cuh"
+            if ((found & 2) && k < split) {
+                split = k;
+                flags |= 4;
+            }
 #line 123 "blocks/fused_wide_kernel.cuh"
             if (filled && k > 0) {
                 wide_tile c;
@@ -1217,8 +1228,13 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 if (tid == 0)
                     bulk_wait<0>(); // ... and in scratch
                 block_sync();
-#line 138 "blocks/fused_wide_kernel.cuh"
-                wide_update<true>(c, 0, done, zero, stage);
+#line 130 "blocks/fused_wide_kernel.cuh"
+                wide_update<false>(c, 0, done < split ? done : split, zero, stage);
+#line 133 "blocks/fused_wide_kernel.cuh"
+                if (split < done) {
+                    block_sync();
+                    wide_update<true>(c, split, done, zero, stage);
+                }
 #line 140 "blocks/fused_wide_kernel.cuh"
                 block_sync();
                 wide_drain(c, v, turn);

@@ -1,13 +1,13 @@
-#line 203 "families/fused.lua"
+#line 200 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
 #include "device/block.cuh"
 #include "device/mma.cuh"
 #include "device/copy.cuh"
-#line 214 "families/fused.lua"
+#line 211 "families/fused.lua"
 #include "device/cluster.cuh"
-#line 216 "families/fused.lua"
+#line 213 "families/fused.lua"
 
 using namespace qrs;
 
@@ -105,30 +105,25 @@ QRS_DEV float times(power_of_two f, float x)
 // halves of split fp16 operands away from fp16's subnormals.
 #define QRS_LIFT 6
 
-typedef float fused_tile[2][2][2][4];
+typedef float fused_tile[2][3][2][4];
 
 // Starts the copy of the 32 columns from `first` on. Asynchronous: the caller commits, waits and synchronises.
 QRS_DEV void fused_request(float *tile, const float *a, i64 lda, int first)
 {
-    const int left = 176 - first, tid = (int)threadIdx.x;
+    const int left = 352 - first, tid = (int)threadIdx.x;
     const saddr to = to_saddr(tile);
     a += first;
 #line 22 "blocks/fused_load.cuh"
     if (left >= 32 && ((((u64)a >> 2) | (u64)lda) & 3) == 0) {
         #pragma unroll 1
-        for (int e = tid; e < 1408; e += 256)
+        for (int e = tid; e < 2816; e += 256)
             cp_async16(to + (e >> 3) * 144 + (e & 7) * 16, a + (e >> 3) * lda + (e & 7) * 4);
     } else {
         #pragma unroll 1
-        for (int e = tid; e < 5632; e += 256)
+        for (int e = tid; e < 11264; e += 256)
             if ((e & 31) < left)
                 cp_async4(to + (e >> 5) * 144 + (e & 31) * 4, a + (e >> 5) * lda + (e & 31));
     }
-#line 40 "blocks/fused_load.cuh"
-    #pragma unroll 1
-    for (int e = tid; e < 6144; e += 256)
-        if ((e >> 5) >= 176 || (e & 31) >= left)
-            tile[(e >> 5) * 36 + (e & 31)] = 0.0f;
 #line 45 "blocks/fused_load.cuh"
 }
 
@@ -139,7 +134,7 @@ QRS_DEV int fused_exponents(const float *tile, float *largest, int *bad, int *ex
     float most = 0.0f;
     bool odd = false;
     #pragma unroll 4
-    for (int i = (int)warp(); i < 192; i += 8) {
+    for (int i = (int)warp(); i < 352; i += 8) {
         const float v = fabsf(tile[i * 36 + lane()]);
         const bool finite = v <= 0x1.fffffep127f;
         odd = odd || !finite;
@@ -170,8 +165,8 @@ QRS_DEV void fused_take(fused_tile &c, const float *tile, int ex)
     for (int s = 0; s < 4; s++) {
         const power_of_two f = make_power_of_two(QRS_LIFT - shfl(ex, 8 * s + (int)(lane() >> 2)));
         #pragma unroll
-        for (int i = 0; i < 2; i++) {
-            const bool in = i * 8 + (int)warp() < 12;
+        for (int i = 0; i < 3; i++) {
+            const bool in = i * 8 + (int)warp() < 22;
             #pragma unroll
             for (int n = 0; n < 2; n++)
                 #pragma unroll
@@ -185,8 +180,8 @@ QRS_DEV void fused_give(const fused_tile &c, float *tile, int tile0)
 {
     float *at = tile + fused_place();
     #pragma unroll
-    for (int i = 0; i < 2; i++)
-        if (i * 8 + (int)warp() >= tile0 && i * 8 + (int)warp() < 12)
+    for (int i = 0; i < 3; i++)
+        if (i * 8 + (int)warp() >= tile0 && i * 8 + (int)warp() < 22)
             #pragma unroll
             for (int s = 0; s < 4; s++)
                 #pragma unroll
@@ -207,9 +202,9 @@ QRS_DEV void fused_out(const float *tile, float *h, i64 ldh, int first, int top,
 #line 10 "blocks/fused_out.cuh"
     const power_of_two f = make_power_of_two(exponent[l] - QRS_LIFT);
     float *to = h + w * ldh + first + l;
-    if (first + l < 176)
+    if (first + l < 352)
         #pragma unroll 4
-        for (int i = w; i < 176; i += 8, to += 8 * ldh) {
+        for (int i = w; i < 352; i += 8, to += 8 * ldh) {
             const float x = tile[i * 36 + l];
             *to = i > top + l ? x : times(f, x);
         }
@@ -229,7 +224,7 @@ QRS_DEV int fused_chunk(int row, int chunk) { return row * 64 + ((chunk ^ ((row 
 
 // V from the tile's rows of the panel into planes of fp16, scaled by 2^LIFT, layout as in fused_apply.cuh; and to `copy` in global memory, or, where
 // CTAs share a matrix and V stays in shared memory, to the same place in all of them.
-QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v)
+QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v, u8 *copy)
 {
     #pragma unroll 1
     for (int e = (int)threadIdx.x; e < rows * 4; e += 256) {
@@ -248,16 +243,11 @@ QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v)
         const int at = fused_chunk(i, e & 3);
         *(u32x4 *)(v + at) = hi;
 #line 64 "blocks/fused_out.cuh"
-        *(u32x4 *)(v + 43008 + at) = lo;
-#line 67 "blocks/fused_out.cuh"
-        #pragma unroll
-        for (int other = 1; other < 2; other++) {
-            const u32 to = cluster_map(to_saddr(v), cluster_rank() ^ other) + at;
-            sts_remote(to, hi);
-#line 72 "blocks/fused_out.cuh"
-            sts_remote(to + 43008, lo);
-#line 74 "blocks/fused_out.cuh"
-        }
+        *(u32x4 *)(v + 22528 + at) = lo;
+#line 77 "blocks/fused_out.cuh"
+        *(u32x4 *)(copy + at) = hi;
+#line 79 "blocks/fused_out.cuh"
+        *(u32x4 *)(copy + 135168 + at) = lo;
 #line 82 "blocks/fused_out.cuh"
     }
 }
@@ -306,10 +296,10 @@ template <int NT> QRS_DEV void fused_products(float (&acc)[2][NT][4], const u32 
             mma_f16(acc[mt][n], a[mt], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
 }
 
-// p: the finished panel, applied to rows 32 p on. v: its V; lo plane 43008 bytes further. red: W x 4 KB; ws: 4 KB; wp: 2 KB a plane; t: T in fp16 as
-// V is, its low plane 2 KB further, there once t_ready completes its phase of the given parity. Synchronises three times; on return other
+// p: the finished panel, applied to rows 32 p on. v: its V; lo plane 22528 bytes further. red: W x 4 KB; ws: 4 KB; wp: 2 KB a plane; t: T in fp16 as
+// V is, its low plane 2 KB further, there once t_ready completes its phase of the given parity; late: null, or where it then is to be copied from. Synchronises three times; on return other
 // warps may still read v and wp.
-QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const u8 *t, saddr t_ready, u32 parity)
+QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const u8 *t, saddr t_ready, u32 parity, const u8 *late)
 {
     const int w = warp(), l = lane();
     // One half of V's columns at a time: with all 32, the accumulators would push C out of the registers two CTAs leave.
@@ -325,9 +315,9 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     acc[mt][n][e] = 0.0f;
         const saddr v1 = v + (w * 16 - 32 * p) * 64 + fused_chunk(l & 15, l >> 4);
         #pragma unroll
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 3; i++) {
             const int tile = i * 8 + w;
-            if (tile >= 2 * p && tile < 12) {
+            if (tile >= 2 * p && tile < 22) {
                 u32 a[2][4];
 #line 69 "blocks/fused_apply.cuh"
                 u32 al[2][4];
@@ -351,7 +341,7 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                 fused_products<4>(acc, al, b);
                 #pragma unroll
                 for (int n = 0; n < 2; n++)
-                    ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * 8192 + 43008);
+                    ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * 8192 + 22528);
                 fused_products<4>(acc, a, b);
 #line 95 "blocks/fused_apply.cuh"
             }
@@ -360,6 +350,12 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
     }
 #line 100 "blocks/fused_apply.cuh"
     mbar_wait_cluster(t_ready, parity);
+#line 103 "blocks/fused_apply.cuh"
+    if (late) {
+        for (int i = (int)threadIdx.x; i < 256; i += 256)
+            cp_async16(to_saddr(t) + 16 * i, late + 16 * i);
+        cp_async_commit();
+    }
 #line 109 "blocks/fused_apply.cuh"
     block_sync();
 
@@ -374,6 +370,9 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         *(u16 *)(wt + at) = hi;
         *(u16 *)(wt + 2048 + at) = f16_bits(y - f16_value(hi));
     }
+#line 123 "blocks/fused_apply.cuh"
+    if (late)
+        cp_async_wait<0>();
 #line 126 "blocks/fused_apply.cuh"
     block_sync();
 
@@ -426,9 +425,9 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
             ldmatrix_x4(al[mt], wa + 2048 + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
 #line 178 "blocks/fused_apply.cuh"
         #pragma unroll
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 3; i++) {
             const int tile = i * 8 + w;
-            if (tile >= 2 * p && tile < 12) {
+            if (tile >= 2 * p && tile < 22) {
                 u32 b[4];
                 ldmatrix_x4(b, (kk ? v2 ^ 32 : v2) + i * 8192);
                 #pragma unroll
@@ -443,7 +442,7 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     mma_f16(c[mt][i][1], al[mt], b[2], b[3]);
                 }
                 u32 bl[4];
-                ldmatrix_x4(bl, (kk ? v2 ^ 32 : v2) + 43008 + i * 8192);
+                ldmatrix_x4(bl, (kk ? v2 ^ 32 : v2) + 22528 + i * 8192);
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++) {
                     mma_f16(c[mt][i][0], a[mt], bl[0], bl[1]);
@@ -461,9 +460,9 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
 // T = (I + D striu(V'V))^-1 D with D = diag(tau) (Schreiber and Van Loan's compact WY): the two 16 x 16 blocks of the diagonal
 // by substitution at once, then the block above them as T12 = -T11 (S12 T22): three short barriers instead of a
 // chain of 32 columns. tau = 0 gives a zero row and column by itself.
-// v, p as in fused_apply; red: W x 4 KB; ws: 32 x 36 floats. t: T's planes of fp16, and `copy` the same in global memory, here the other CTAs' t. Synchronises; all of t
+// v, p as in fused_apply; red: W x 4 KB; ws: 32 x 36 floats. t: T's planes of fp16, and `copy` the same in global memory. Synchronises; all of t
 // is visible to the block on return.
-QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *tau, u8 *planes)
+QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *tau, u8 *planes, u8 *copy)
 {
     float *t = red + 1024, *y = red; // 32 x 32; S12 T22, row-major with stride 17
     const int w = warp(), l = lane(), tid = threadIdx.x;
@@ -478,9 +477,9 @@ QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *t
     const saddr va = v + (w * 16 - 32 * p) * 64 + fused_chunk(((l >> 4) << 3) + (l & 7), (l >> 3) & 1);
     const saddr vb = v + (w * 16 - 32 * p) * 64 + fused_chunk(l & 15, l >> 4);
     #pragma unroll
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         const int tile = i * 8 + w;
-        if (tile >= 2 * p && tile < 12) {
+        if (tile >= 2 * p && tile < 22) {
             u32 a[2][4];
             #pragma unroll
             for (int mt = 0; mt < 2; mt++)
@@ -489,7 +488,7 @@ QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *t
             u32 al[2][4];
             #pragma unroll
             for (int mt = 0; mt < 2; mt++)
-                ldmatrix_x4_trans(al[mt], (va ^ (mt << 5)) + 43008 + i * 8192);
+                ldmatrix_x4_trans(al[mt], (va ^ (mt << 5)) + 22528 + i * 8192);
 #line 37 "blocks/fused_t.cuh"
             u32 b[2][4];
             #pragma unroll
@@ -500,7 +499,7 @@ QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *t
             fused_products<4>(acc, al, b);
             #pragma unroll
             for (int n = 0; n < 2; n++)
-                ldmatrix_x4_trans(b[n], (vb ^ (n << 5)) + 43008 + i * 8192);
+                ldmatrix_x4_trans(b[n], (vb ^ (n << 5)) + 22528 + i * 8192);
             fused_products<4>(acc, a, b);
 #line 49 "blocks/fused_t.cuh"
         }
@@ -578,13 +577,9 @@ QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *t
         fused_split(x.z, x.w, hi.y, lo.y);
         *(u32x2 *)(planes + at) = hi;
         *(u32x2 *)(planes + 2048 + at) = lo;
-#line 128 "blocks/fused_t.cuh"
-        #pragma unroll
-        for (int other = 1; other < 2; other++) {
-            const u32 to = cluster_map(to_saddr(planes), cluster_rank() ^ other) + at;
-            sts_remote(to, hi);
-            sts_remote(to + 2048, lo);
-        }
+#line 125 "blocks/fused_t.cuh"
+        *(u32x2 *)(copy + at) = hi;
+        *(u32x2 *)(copy + 2048 + at) = lo;
 #line 135 "blocks/fused_t.cuh"
     }
     block_sync();
@@ -620,13 +615,13 @@ QRS_DEV float fused_sum(const float *part)
 }
 
 // Dots of xb with the four columns.
-QRS_DEV void fused_dots(float (&d)[4], const float (&xb)[6], const float (&x)[6][4])
+QRS_DEV void fused_dots(float (&d)[4], const float (&xb)[11], const float (&x)[11][4])
 {
     #pragma unroll
     for (int c = 0; c < 4; c++) {
         d[c] = 0.0f;
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++)
+        for (int kk = 0; kk < 11; kk++)
             d[c] = fmaf(xb[kk], x[kk][c], d[c]);
     }
 }
@@ -637,10 +632,10 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
 {
     const int l = lane(), w = warp(), cg = l & 7, rl = l >> 3, ri = w * 4 + rl;
     const int layers = (rows + 31) / 32;
-    float x[6][4], xb[6], d[4];
+    float x[11][4], xb[11], d[4];
     float *own = panel + ri * 36 + cg;
     #pragma unroll
-    for (int kk = 0; kk < 6; kk++) {
+    for (int kk = 0; kk < 11; kk++) {
         const bool in = kk * 32 + ri < rows;
         #pragma unroll
         for (int c = 0; c < 4; c++)
@@ -675,7 +670,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         block_sync();
         float squares = fused_sum(part + cj * 12), dn = fused_sum(part + (cj + 1) * 12), alpha = pivot[cj], pn = pivot[cj + 1];
         const float mine = fused_sum(part + l * 12);
-        float dot[4], p[4], next[6];
+        float dot[4], p[4], next[11];
         #pragma unroll
         for (int c = 0; c < 4; c++) {
             dot[c] = shfl(mine, c * 8 + cg);
@@ -685,7 +680,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             // Rare, and the same for the whole block: either the tail is exactly zero, or the step repeats rescaled.
             float most = 0.0f;
             #pragma unroll
-            for (int kk = 0; kk < 6; kk++)
+            for (int kk = 0; kk < 11; kk++)
                 most = fmaxf(most, fabsf(xb[kk]));
             most = warp_max(most);
             block_sync();
@@ -710,7 +705,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
                     scale = pow2_exponent(fmaxf(most, fabsf(alpha)));
                     const power_of_two shrink = make_power_of_two(-scale);
                     #pragma unroll
-                    for (int kk = 0; kk < 6; kk++) {
+                    for (int kk = 0; kk < 11; kk++) {
                         xb[kk] = times(shrink, xb[kk]);
                         if (cg == cj && (kk >= 1 || kk * 32 + ri >= j)) // entries of R above the pivot keep their scale
                             x[kk][0] = times(shrink, x[kk][0]);
@@ -720,7 +715,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             }
         }
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++)
+        for (int kk = 0; kk < 11; kk++)
             next[kk] = shfl(cj == 7 ? x[kk][1] : x[kk][0], (l & 24) + ((cj + 1) & 7));
 
         // As make_reflector, but for the Newton steps: rho and step are good to two units in the last place, and tau is made from the
@@ -733,7 +728,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             if (kk * 32 + ri == j)
                 xb[kk] = copysignf(gap, alpha);
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++)
+        for (int kk = 0; kk < 11; kk++)
             next[kk] = fmaf(-gn, xb[kk], next[kk]);
         #pragma unroll
         for (int kk = 0; kk < 1; kk++)
@@ -751,10 +746,10 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             // Finished columns are left alone, not multiplied by zero: the pivot may be NaN.
             const bool touch[2] = {c0 > 0 || cg > cj, c0 + 1 + slot < 4};
             #pragma unroll
-            for (int k0 = 0; k0 < 6; k0 += 3)
+            for (int k0 = 0; k0 < 11; k0 += 3)
                 if (k0 == 0 || k0 < layers) {
                     #pragma unroll
-                    for (int kk = k0; kk < k0 + 3 && kk < 6; kk++)
+                    for (int kk = k0; kk < k0 + 3 && kk < 11; kk++)
                         #pragma unroll
                         for (int c = 0; c < 2; c++) {
                             float &y = x[kk][c0 + c];
@@ -772,7 +767,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         if (threadIdx.x == 0)
             s->kept[j] = {alpha, squares, zero ? 0.0f : rho, (float)scale};
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++)
+        for (int kk = 0; kk < 11; kk++)
             xb[kk] = next[kk];
         fresh = again = zero = false;
         scale = 0;
@@ -781,7 +776,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             cj = 0;
             slot++;
             #pragma unroll
-            for (int kk = 0; kk < 6; kk++) {
+            for (int kk = 0; kk < 11; kk++) {
                 const float first = x[kk][0];
                 x[kk][0] = x[kk][1], x[kk][1] = x[kk][2], x[kk][2] = x[kk][3], x[kk][3] = first;
             }
@@ -796,7 +791,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         const float rho = j < steps ? s->kept[j].z : 0.0f;
         float *to = panel + ri * 36 + j;
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++) {
+        for (int kk = 0; kk < 11; kk++) {
             const int i = kk * 32 + ri;
             if (i < rows)
                 to[kk * 1152] = i > j ? x[kk][c] * rho : x[kk][c];
@@ -1020,7 +1015,7 @@ QRS_DEV void gram_product(const fused_tile &c, int tile0, float *red)
             for (int e = 0; e < 4; e++)
                 acc[mt][n][e] = 0.0f;
     #pragma unroll
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         if (i * 8 + (int)warp() < tile0)
             continue;
         #pragma unroll
@@ -1072,7 +1067,7 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
     #pragma unroll
     for (int mt = 0; mt < 2; mt++)
         #pragma unroll
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < 3; i++)
             #pragma unroll
             for (int n = 0; n < 2; n++)
                 #pragma unroll
@@ -1087,9 +1082,9 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
             for (int e = 0; e < 4; e++)
                 gram_split(m[(kk * 8 + q + (e >> 1) * 4) * 40 + mt * 16 + g + (e & 1) * 8], h[mt][e], lo[mt][e]);
         #pragma unroll
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 3; i++) {
             const int tile = i * 8 + (int)warp();
-            if (tile < tile0 + 2 || tile >= 12)
+            if (tile < tile0 + 2 || tile >= 22)
                 continue;
             #pragma unroll
             for (int n = 0; n < 2; n++) {
@@ -1116,7 +1111,7 @@ QRS_DEV bool gram_panel(float *panel, int first, gram_shared *s, float *tau)
     if (threadIdx.x < 32)
         s->whole[l] = gram_square(panel, s->gram, 32, l);
     if (w < 4) {
-        const bool good = gram_recursion(panel, s->gram, s->whole, s->buffers, s->m, s->rv, tau, 176 - first, first + 32 >= 176, 128);
+        const bool good = gram_recursion(panel, s->gram, s->whole, s->buffers, s->m, s->rv, tau, 352 - first, first + 32 >= 352, 128);
         if (threadIdx.x == 0)
             s->good = good;
     }
@@ -1131,7 +1126,7 @@ QRS_DEV bool gram_panel(float *panel, int first, gram_shared *s, float *tau)
     for (int u = 0; u < 4; u++) {
         float part[4] = {0.0f, 0.0f, 0.0f, 0.0f}; // short chains: tau is only as good as this sum
         #pragma unroll
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < 3; i++)
             #pragma unroll
             for (int n = 0; n < 2; n++)
                 #pragma unroll
@@ -1157,7 +1152,7 @@ QRS_DEV bool gram_panel(float *panel, int first, gram_shared *s, float *tau)
         part[u & 7] += s->norms[u][l];
     const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
     const float t = tau[l];
-    const bool good = t == 0.0f || fabsf(fmaf(0.5f * t, square, -1.0f)) <= 1e-06f;
+    const bool good = t == 0.0f || fabsf(fmaf(0.5f * t, square, -1.0f)) <= 0.000123904f;
     if (!warp_all(good))
         return false;
     block_sync(); // everybody has read tau, and is done with the panel
@@ -1170,10 +1165,10 @@ QRS_DEV bool gram_panel(float *panel, int first, gram_shared *s, float *tau)
     fused_give(c, panel - first * 36, tile0 + 2);
     return true;
 }
-#line 238 "families/fused.lua"
+#line 235 "families/fused.lua"
 
 // Byte offset of panel p's trapezoid among those before it (one plane).
-QRS_DEV int fused_trapezoid(int p) { return (p * 192 - 16 * p * (p - 1)) * 64; }
+QRS_DEV int fused_trapezoid(int p) { return (p * 352 - 16 * p * (p - 1)) * 64; }
 
 // The first panel from p on that was not skipped, `end` when there is none.
 QRS_DEV int fused_next(const u32 *zero, int p, int end)
@@ -1183,9 +1178,25 @@ QRS_DEV int fused_next(const u32 *zero, int p, int end)
     return p;
 }
 
-#line 267 "families/fused.lua"
+#line 248 "families/fused.lua"
+// Starts the copy of panel p's V and T from scratch into a stage; late: T is not there yet.
+QRS_DEV void fused_fetch(saddr stage, const u8 *v, saddr t, const u8 *ts, int p, bool late)
+{
+    const u8 *from = v + fused_trapezoid(p);
+    #pragma unroll 2
+    for (int i = 16 * (int)threadIdx.x; i < (352 - 32 * p) * 64; i += 4096) {
+        cp_async16(stage + i, from + i);
+#line 256 "families/fused.lua"
+        cp_async16(stage + 22528 + i, from + 135168 + i);
+#line 258 "families/fused.lua"
+    }
+    for (int i = (int)threadIdx.x; i < (late ? 0 : 256); i += 256)
+        cp_async16(t + 16 * i, ts + p * 4096 + 16 * i);
+    cp_async_commit();
+}
+#line 264 "families/fused.lua"
 
-#line 269 "families/fused.lua"
+#line 266 "families/fused.lua"
 // What this CTA wrote is there for the others that wait for bar.
 QRS_DEV void fused_announce(saddr bar)
 {
@@ -1193,46 +1204,49 @@ QRS_DEV void fused_announce(saddr bar)
     if (threadIdx.x < 2)
         mbar_arrive_remote(cluster_map(bar, (int)threadIdx.x));
 }
-#line 277 "families/fused.lua"
+#line 274 "families/fused.lua"
 
 QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau,
                                        i64 stride_tau, int *info, i64 batch, u8 *v_scratch, u8 *t_scratch)
 {
     u8 *smem = dynamic_smem();
-    u8 *t = smem + 86016;
-    float *stau = (float *)(smem + 114432), *largest = (float *)(smem + 110592);
-    int *exponent = (int *)(smem + 114560), *bad = (int *)(smem + 114688);
+    u8 *t = smem + 45056;
+    float *stau = (float *)(smem + 52992), *largest = (float *)(smem + 49152);
+    int *exponent = (int *)(smem + 53120), *bad = (int *)(smem + 53248);
     u32 *zero = (u32 *)(bad + 1); // bit p: panel p was zero throughout, so it has no reflectors
-    fused_step *step = (fused_step *)(smem + 110592);
-#line 288 "families/fused.lua"
-    gram_shared *gs = (gram_shared *)(smem + 152448);
-#line 290 "families/fused.lua"
+    fused_step *step = (fused_step *)(smem + 49152);
+#line 285 "families/fused.lua"
+    gram_shared *gs = (gram_shared *)(smem + 91008);
+#line 287 "families/fused.lua"
     const saddr sv = to_saddr(smem + 0);
     const int tid = (int)threadIdx.x;
     const i64 unit = blockIdx.x / 2; // the CTAs that share a matrix
-#line 298 "families/fused.lua"
+#line 291 "families/fused.lua"
+    v_scratch += unit * 270336;
+    t_scratch += unit * 45056;
+#line 295 "families/fused.lua"
     // ready, t_ready: an mbarrier a panel, complete once its V, its T are in scratch; skipped: it has no reflectors; found: bits of all
     // CTAs, in that of rank 0, which take turns by matrix.
     const int rank = cluster_rank();
-    const saddr ready = to_saddr(smem + 114816), t_ready = ready + 48;
-    const float *skipped = (const float *)(smem + 114912);
-    const float *found = (const float *)(smem + 114936);
-    float *t_red = (float *)(smem + 115072);
+    const saddr ready = to_saddr(smem + 53376), t_ready = ready + 88;
+    const float *skipped = (const float *)(smem + 53552);
+    const float *found = (const float *)(smem + 53596);
+    float *t_red = (float *)(smem + 53632);
     u32 parity = 0;
-    if (tid < 12)
+    if (tid < 22)
         mbar_init(ready + 8 * tid, 1);
     fence_mbar_init();
     cluster_sync();
-#line 311 "families/fused.lua"
+#line 308 "families/fused.lua"
 
     i64 b = unit;
-    int k = rank;
-    fused_request((float *)(smem + 170496), a + b * stride_a, lda, 32 * k);
+    int k = rank, turn = 0;
+    fused_request((float *)(smem + 109056), a + b * stride_a, lda, 32 * k);
     cp_async_commit();
     #pragma unroll 1
     while (b < batch) { // a column block a turn
-        const int first = 32 * k, done = k < 6 ? k : 6, rows = 192 - first;
-        float *tile = (float *)(smem + 170496), *panel = tile + first * 36;
+        const int first = 32 * k, done = k < 11 ? k : 11, rows = 352 - first;
+        float *tile = (float *)(smem + 109056 + turn * 50688), *panel = tile + first * 36;
         float *red = tile, *ws = tile + 8192;
         u8 *wp = (u8 *)tile + 37376;
         if (k < 2 && tid == 0) {
@@ -1247,72 +1261,83 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         if (filled) {
             fused_take(c, tile, ex);
             block_sync(); // partial sums go where the tile lies
-#line 335 "families/fused.lua"
+#line 345 "families/fused.lua"
+            // Panels up to the one this CTA made last are there, and come a stage ahead; the others are late, and T of one later than its V.
             #pragma unroll 1
-#line 337 "families/fused.lua"
-            for (int p = 0; p < done; p++) {
+            for (int p = 0, stage = 0, here = -1; p < done; p++) {
+                const bool late = p > k - 2;
                 mbar_wait_cluster(ready + 8 * p, parity);
-                if (skipped[p] == 0.0f)
-                    fused_apply(c, p, sv + fused_trapezoid(p), red, ws, wp, t + p * 4096, t_ready + 8 * p, parity);
+                if (skipped[p] != 0.0f)
+                    continue;
+                if (here != p)
+                    fused_fetch(sv + stage * 45056, v_scratch, to_saddr(t + stage * 4096), t_scratch, p, late);
+                bool ahead = false;
+#line 369 "families/fused.lua"
+                cp_async_wait<0>();
+#line 371 "families/fused.lua"
+                block_sync();
+                fused_apply(c, p, sv + stage * 45056, red, ws, wp, t + stage * 4096, t_ready + 8 * p, parity, late ? t_scratch + p * 4096 : nullptr);
+                block_sync();
+                stage ^= 0;
             }
-            block_sync();
-#line 407 "families/fused.lua"
-            if (k < 6) {
+#line 404 "families/fused.lua"
+            if (k < 11) {
                 gram_product(c, 2 * k + 2, red);
                 block_sync();
                 gram_total(red, gs->gram);
             }
-#line 413 "families/fused.lua"
+#line 410 "families/fused.lua"
             block_sync();
             fused_give(c, tile, 0);
-        } else if (k < 6) { // a zero block stays zero under any reflector
+        } else if (k < 11) { // a zero block stays zero under any reflector
             if (tid == 0)
                 *zero |= 1u << k;
             if (tid < 32)
                 stau[tid] = 0.0f;
         }
-#line 422 "families/fused.lua"
-        const bool last = k + 2 >= 6;
+#line 419 "families/fused.lua"
+        const bool last = k + 2 >= 11;
         const i64 b_next = last ? b + gridDim.x / 2 : b;
         const int k_next = last ? rank : k + 2;
-#line 436 "families/fused.lua"
+#line 428 "families/fused.lua"
+        turn ^= 1;
+        if (b_next < batch)
+            fused_request((float *)(smem + 109056 + turn * 50688), a + b_next * stride_a, lda, 32 * k_next);
+        cp_async_commit();
+#line 433 "families/fused.lua"
         block_sync();
-        u8 *v = smem + 0 + fused_trapezoid(k);
-        if (filled && k < 6) {
-#line 440 "families/fused.lua"
+        u8 *v = smem + 0;
+        if (filled && k < 11) {
+#line 437 "families/fused.lua"
             const bool by_gram = gram_panel(panel, first, gs, stau);
             if (!by_gram && tid == 0)
                 bad[2] = 2;
             if (!by_gram)
-#line 445 "families/fused.lua"
-            fused_rows(panel, rows, 176 - first < 32 ? 176 - first : 32, step, stau);
+#line 442 "families/fused.lua"
+            fused_rows(panel, rows, 352 - first < 32 ? 352 - first : 32, step, stau);
             block_sync();
-            if (k < 5)
-                fused_reflectors(panel, rows, v);
+            if (k < 10)
+                fused_reflectors(panel, rows, v, v_scratch + fused_trapezoid(k));
         }
-#line 451 "families/fused.lua"
-        if (k < 5) {
+#line 448 "families/fused.lua"
+        if (k < 10) {
             if (tid < 2)
-                sts_remote(cluster_map(ready + 96 + 4 * k, tid), filled ? 0.0f : 1.0f);
+                sts_remote(cluster_map(ready + 176 + 4 * k, tid), filled ? 0.0f : 1.0f);
             fused_announce(ready + 8 * k);
             if (filled) {
-                fused_build_t(k, to_saddr(v), t_red, t_red + 8192, stau, t + k * 4096);
+                fused_build_t(k, to_saddr(v), t_red, t_red + 8192, stau, t, t_scratch + k * 4096);
             }
             fused_announce(t_ready + 8 * k);
         }
-#line 461 "families/fused.lua"
-        fused_out(tile, h + b * stride_h, ldh, first, k < 6 ? first : 192, exponent);
-        if (tid < 32 && first + tid < 176)
+#line 458 "families/fused.lua"
+        fused_out(tile, h + b * stride_h, ldh, first, k < 11 ? first : 352, exponent);
+        if (tid < 32 && first + tid < 352)
             tau[b * stride_tau + first + tid] = stau[tid];
         block_sync();
-#line 470 "families/fused.lua"
-        if (b_next < batch)
-            fused_request(tile, a + b_next * stride_a, lda, 32 * k_next);
-        cp_async_commit();
-#line 475 "families/fused.lua"
+#line 472 "families/fused.lua"
         if (last) { // nobody writes over V while it is applied elsewhere
             if (tid == 0)
-                sts_remote(cluster_map(ready + 120 + 4 * (parity * 2 + rank), 0), (float)(bad[0] | bad[2]));
+                sts_remote(cluster_map(ready + 220 + 4 * (parity * 2 + rank), 0), (float)(bad[0] | bad[2]));
             cluster_sync();
             if (info && rank == 0 && tid == 0) {
                 int all = 0;
@@ -1322,7 +1347,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
             parity ^= 1;
         }
-#line 491 "families/fused.lua"
+#line 488 "families/fused.lua"
         b = b_next;
         k = k_next;
     }
