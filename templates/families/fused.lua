@@ -149,7 +149,7 @@ return {
     { name = "products", values = { "auto", 1, 3 },
       doc = "fp16 products an update is formed of: 1, or 3 with both factors split (fp32 level); auto: what the precision asks for",
       default = function() return "auto" end },
-    { name = "ctas", values = { 1, 2, 4, 8 }, doc = "CTAs of the cluster that shares a matrix, each taking every so many-th block of columns (update = mma)",
+    { name = "ctas", values = { 1, 2, 4, 8 }, doc = "CTAs of the cluster that shares a matrix, each taking every so many-th block of columns (update = mma; wgmma has one)",
       default = function(shape, device) return (select(4, choice(shape, device))) end },
     { name = "overlap", values = { 0, 1 },
       doc = "1: while four warps run the Gram recursion the others write the block before out, load the next and scale it (method = gram, room for two tiles)",
@@ -166,17 +166,14 @@ return {
     if p.products == 1 and (shape.precision == "fp32" or shape.k < 512) then
       return false, "products = 1 breaks the precision contract of this shape: take 3 or \"auto\" (1 is for fp16 plans, min(m, n) >= 512)"
     end
-    if p.ctas > device.max_cluster then return false, "the device has no clusters of that size: ctas = 1" end
-    if p.ctas > 1 then
-      if p.update == "wgmma" then return false, "CTAs share a matrix with update = mma only: ctas = 1" end
-      if p.ctas > ceildiv(shape.n, 32) then return false, "more CTAs than blocks of 32 columns: lower ctas" end
-    end
     if p.update == "wgmma" then
       if device.arch ~= 90 then return false, "wgmma is sm_90's: update = mma" end
       if shape.m > 512 then return false, "wgmma holds at most 512 rows: update = mma" end
       if shape.n > 2048 then return false, "at most 32 panels of 64 columns" end
       return true
     end
+    if p.ctas > device.max_cluster then return false, "the device has no clusters of that size: ctas = 1" end
+    if p.ctas > ceildiv(shape.n, 32) then return false, "more CTAs than blocks of 32 columns: lower ctas" end
     if math.min(shape.m, shape.n) > 1024 then return false, "fused walks at most 32 panels" end
     local v = layout(shape, device, p)
     if p.overlap == 1 then
