@@ -109,7 +109,8 @@ local function wide(shape, device) return device.arch == 90 and shape.m > 384 an
 
 local function registers(v)
   if v.WIDE then return 255 end
-  return math.max(16 * v.TILES + 32 + 32, v.LAYERS * 6 + 45)
+  -- Where the panels are by recursion, rows are only what they fall back to: a few spills there do no harm.
+  return math.max(16 * v.TILES + 32 + 32, v.LAYERS * (v.GRAM and 5 or 6) + 45)
 end
 
 -- CTAs an SM, where V stays, its stages, CTAs a matrix: the first that fits. Without neighbours on its SM a CTA may take all of the shared

@@ -1,4 +1,4 @@
-#line 213 "families/fused.lua"
+#line 214 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -6,9 +6,9 @@
 #include "device/mma.cuh"
 #include "device/copy.cuh"
 #include "device/launch.cuh"
-#line 225 "families/fused.lua"
+#line 226 "families/fused.lua"
 #include "device/cluster.cuh"
-#line 227 "families/fused.lua"
+#line 228 "families/fused.lua"
 
 using namespace qrs;
 
@@ -1244,7 +1244,7 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
         part[u & 7] += s->norms[u][l];
     const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
     const float t = tau[l];
-    const bool good = t == 0.0f || fabsf(fmaf(0.5f * t, square, -1.0f)) <= 1.23904e-06f;
+    const bool good = t == 0.0f || fabsf(fmaf(0.5f * t, square, -1.0f)) <= 0.000123904f;
     if (!warp_all(good))
         return false;
     block_sync(); // everybody has read tau, and is done with the panel
@@ -1257,7 +1257,7 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
     fused_give(c, panel - first * 36, tile0 + 2);
     return true;
 }
-#line 249 "families/fused.lua"
+#line 250 "families/fused.lua"
 
 #line 1 "blocks/fused_walk.cuh"
 // The finished panels' way to a block: where their V and T are, and the loop that applies them.
@@ -1351,36 +1351,36 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, const fused_matrix 
     }
 #line 167 "blocks/fused_walk.cuh"
 }
-#line 251 "families/fused.lua"
+#line 252 "families/fused.lua"
 
 QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau,
                                        i64 stride_tau, int *info, i64 batch, u8 *v_scratch, u8 *t_scratch)
 {
-#line 256 "families/fused.lua"
+#line 257 "families/fused.lua"
     release_next();
     wait_for_earlier();
-#line 259 "families/fused.lua"
+#line 260 "families/fused.lua"
     u8 *smem = dynamic_smem();
-#line 261 "families/fused.lua"
+#line 262 "families/fused.lua"
     gram_shared *gs = (gram_shared *)(smem + 0);
-#line 263 "families/fused.lua"
+#line 264 "families/fused.lua"
     const int tid = (int)threadIdx.x;
     const i64 unit = blockIdx.x / 2; // the CTAs that share a matrix
     fused_matrix matrix = {v_scratch + unit * 270336, t_scratch + unit * 45056, 0, 0};
-#line 267 "families/fused.lua"
+#line 268 "families/fused.lua"
     const int rank = cluster_rank();
     float *found_by = (float *)(smem + 53852); // what all CTAs found, in that of rank 0; matrices take turns
     if (tid < 22)
         mbar_init(fused_ready(tid), 1);
     fence_mbar_init();
     cluster_sync();
-#line 277 "families/fused.lua"
+#line 278 "families/fused.lua"
 
     i64 b = unit;
     int k = rank, flags = 0, turn = 0;
     fused_request(fused_all(), (float *)(smem + 95360), a + b * stride_a, lda, 32 * k);
     cp_async_commit();
-#line 292 "families/fused.lua"
+#line 293 "families/fused.lua"
     #pragma unroll 1
     while (b < batch) { // a column block a turn
         const int first = 32 * k, rows = 352 - first;
@@ -1388,12 +1388,12 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         float *sums = (float *)(smem + 53888); // where C is while in registers, or beside it
         fused_scales *scales = (fused_scales *)(smem + 53248);
         float *stau = (float *)(smem + 52992);
-#line 302 "families/fused.lua"
+#line 303 "families/fused.lua"
         cp_async_wait<0>();
         block_sync();
         int found;
         const int ex = fused_exponents(fused_all(), tile, scales, (fused_largest *)(smem + 49152), found);
-#line 307 "families/fused.lua"
+#line 308 "families/fused.lua"
         const bool filled = found != 0, factor = filled && k < 11;
         flags |= found >> 1;
         if (filled) {
@@ -1401,14 +1401,14 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             fused_take(c, tile, ex);
             block_sync(); // partial sums go where the tile lies
             fused_update(c, k, sums, matrix);
-#line 315 "families/fused.lua"
+#line 316 "families/fused.lua"
             if (factor) {
                 gram_product(c, 2 * k + 2, sums);
                 block_sync();
                 gram_total(sums, gs->gram);
                 block_sync();
             }
-#line 322 "families/fused.lua"
+#line 323 "families/fused.lua"
             fused_give(c, tile, 0);
         } else if (k < 11) { // a zero block stays zero under any reflector
             matrix.zero |= 1u << k;
@@ -1418,32 +1418,32 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         const bool last = k + 2 >= 11;
         const i64 b_next = last ? b + gridDim.x / 2 : b;
         const int k_next = last ? rank : k + 2;
-#line 332 "families/fused.lua"
+#line 333 "families/fused.lua"
         if (b_next < batch)
             fused_request(fused_all(), (float *)(smem + 95360 + (turn ^ 1) * 50688), a + b_next * stride_a, lda, 32 * k_next);
         cp_async_commit();
-#line 336 "families/fused.lua"
+#line 337 "families/fused.lua"
         block_sync();
-#line 358 "families/fused.lua"
+#line 359 "families/fused.lua"
         if (factor && warp() < 4)
             gram_factor(panel, first, gs, stau);
         block_sync();
-#line 362 "families/fused.lua"
+#line 363 "families/fused.lua"
         if (factor) {
-#line 364 "families/fused.lua"
+#line 365 "families/fused.lua"
             const bool by_gram = gram_finish(panel, first, gs, stau);
             if (!by_gram)
                 flags |= 2;
             if (!by_gram)
-#line 369 "families/fused.lua"
+#line 370 "families/fused.lua"
             fused_rows(panel, rows, 352 - first < 32 ? 352 - first : 32, (fused_step *)(smem + 49152), stau);
             block_sync();
-#line 372 "families/fused.lua"
+#line 373 "families/fused.lua"
             if (k < 10)
                 fused_reflectors(panel, rows, fused_v(k), matrix.v + fused_trapezoid(k));
-#line 375 "families/fused.lua"
+#line 376 "families/fused.lua"
         }
-#line 387 "families/fused.lua"
+#line 388 "families/fused.lua"
         if (k < 10) {
             if (tid < 2)
                 sts_remote(cluster_map(to_saddr(fused_skipped(k)), tid), filled ? 0.0f : 1.0f);
@@ -1452,17 +1452,17 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 fused_build_t(k, to_saddr(fused_v(k)), (float *)(smem + 53888), (float *)(smem + 53888) + 8192, stau, fused_t(k), matrix.t + k * 4096);
             fused_announce(fused_t_ready(k));
         }
-#line 401 "families/fused.lua"
+#line 402 "families/fused.lua"
         fused_leave(fused_all(), tile, h + b * stride_h, ldh, k, scales->exponent, tau + b * stride_tau, stau);
         block_sync();
-#line 413 "families/fused.lua"
+#line 414 "families/fused.lua"
         if (last) {
-#line 415 "families/fused.lua"
+#line 416 "families/fused.lua"
             if (tid == 0)
                 sts_remote(cluster_map(to_saddr(found_by + matrix.parity * 2 + rank), 0), (float)flags);
-#line 420 "families/fused.lua"
+#line 421 "families/fused.lua"
             cluster_sync(); // and nobody writes over V while it is applied elsewhere
-#line 424 "families/fused.lua"
+#line 425 "families/fused.lua"
             if (info && rank == 0 && tid == 0) {
                 for (int i = 0; i < 2; i++)
                     flags |= (int)found_by[matrix.parity * 2 + i];
@@ -1470,15 +1470,15 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
             matrix.parity ^= 1;
             matrix.zero = 0;
-#line 436 "families/fused.lua"
+#line 437 "families/fused.lua"
             flags = 0;
         }
-#line 443 "families/fused.lua"
+#line 444 "families/fused.lua"
         turn ^= 1;
-#line 445 "families/fused.lua"
+#line 446 "families/fused.lua"
         b = b_next;
         k = k_next;
     }
-#line 456 "families/fused.lua"
+#line 457 "families/fused.lua"
 }
 QRS_ENTRY(fused)

@@ -1,4 +1,4 @@
-#line 213 "families/fused.lua"
+#line 214 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -6,10 +6,10 @@
 #include "device/mma.cuh"
 #include "device/copy.cuh"
 #include "device/launch.cuh"
-#line 221 "families/fused.lua"
+#line 222 "families/fused.lua"
 #include "device/wgmma.cuh"
 #include "device/stmatrix.cuh"
-#line 227 "families/fused.lua"
+#line 228 "families/fused.lua"
 
 using namespace qrs;
 
