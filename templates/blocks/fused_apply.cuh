@@ -43,7 +43,7 @@ template <int NT> QRS_DEV void fused_products(float (&acc)[2][NT][4], const u32 
 }
 
 // p: the finished panel, applied to rows 32 p on. v: its V; lo plane ${PLANE} bytes further. red: W x 4 KB; ws: 4 KB; wp: 2 KB a plane; t: T in fp16 as
-// V is, its low plane 2 KB further${CLUSTER > 1 and ", there once t_ready completes its phase of the given parity" or ""}${CLUSTER > 1 and not RESIDENT and "; late: null, or where it then is to be copied from" or ""}. Synchronises three times; on return other
+// V is, its low plane 2 KB further${CLUSTER > 1 and ", there once t_ready (if not 0) completes its phase of the given parity" or ""}${CLUSTER > 1 and not RESIDENT and "; late: null, or where it then is to be copied from" or ""}. Synchronises three times; on return other
 // warps may still read v and wp.
 QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const u8 *t${CLUSTER > 1 and ", saddr t_ready, u32 parity" or ""}${CLUSTER > 1 and not RESIDENT and ", const u8 *late" or ""})
 {
@@ -96,7 +96,10 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         }
         fused_partial(red, acc, ${4 // HALVES} * half);
     }
-% if CLUSTER > 1 then
+% if CLUSTER > 1 and RESIDENT then
+    if (t_ready)
+        mbar_wait(t_ready, parity);
+% elseif CLUSTER > 1 then
     mbar_wait_cluster(t_ready, parity);
 % end
 % if CLUSTER > 1 and not RESIDENT then

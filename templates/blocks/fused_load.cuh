@@ -12,62 +12,91 @@
 
 typedef float fused_tile[2][${TILES}][2][4];
 
-// Starts the copy of the 32 columns from `first` on. Asynchronous: the caller commits, waits and synchronises.
-QRS_DEV void fused_request(float *tile, const float *a, i64 lda, int first)
+// The warps that do something together: all of the block, or some of them (barrier: theirs, 0 for the block's).
+struct fused_team {
+    int thread, threads, warp, warps, barrier;
+};
+QRS_DEV fused_team fused_all() { return {(int)threadIdx.x, ${THREADS}, (int)warp(), ${W}, 0}; }
+QRS_DEV void fused_sync(fused_team team)
 {
-    const int left = ${N} - first, tid = (int)threadIdx.x;
+    if (team.barrier == 0)
+        block_sync();
+    else
+        bar_sync(team.barrier, team.threads);
+}
+
+// Starts the copy of the 32 columns from `first` on. Asynchronous: the caller commits, waits and synchronises.
+QRS_DEV void fused_request(fused_team team, float *tile, const float *a, i64 lda, int first)
+{
+    const int left = ${N} - first;
     const saddr to = to_saddr(tile);
     a += first${IN == "col" and " * lda" or ""};
 % if IN == "row" then
     if (left >= 32 && ((((u64)a >> 2) | (u64)lda) & 3) == 0) {
         #pragma unroll 1
-        for (int e = tid; e < ${M * 8}; e += ${THREADS})
+        for (int e = team.thread; e < ${M * 8}; e += team.threads)
             cp_async16(to + (e >> 3) * 144 + (e & 7) * 16, a + (e >> 3) * lda + (e & 7) * 4);
     } else {
         #pragma unroll 1
-        for (int e = tid; e < ${M * 32}; e += ${THREADS})
+        for (int e = team.thread; e < ${M * 32}; e += team.threads)
             if ((e & 31) < left)
                 cp_async4(to + (e >> 5) * 144 + (e & 31) * 4, a + (e >> 5) * lda + (e & 31));
     }
 % else
     #pragma unroll 1
-    for (int j = (int)warp(); j < 32 && j < left; j += ${W})
+    for (int j = team.warp; j < 32 && j < left; j += team.warps)
         #pragma unroll 1
         for (int i = (int)lane(); i < ${M}; i += 32)
             cp_async4(to + i * 144 + j * 4, a + j * lda + i);
 % end
 % if M < MT or N % 32 ~= 0 then
     #pragma unroll 1
-    for (int e = tid; e < ${MT * 32}; e += ${THREADS})
+    for (int e = team.thread; e < ${MT * 32}; e += team.threads)
         if ((e >> 5) >= ${M} || (e & 31) >= left)
             tile[(e >> 5) * 36 + (e & 31)] = 0.0f;
 % end
 }
 
-// The exponent of column `lane`, 0 for a zero column; also to exponent[32] (shared). largest: [W][32], shared. *bad is set (never
-// cleared) to 1 when an entry is not finite. Synchronises once, before it writes exponent.
-QRS_DEV int fused_exponents(const float *tile, float *largest, int *bad, int *exponent, bool &filled)
+// Column exponents of a tile that is there.
+struct fused_scales {
+    int exponent[32]; // 0 for a zero column
+    int found;        // bits: 1 something is not zero, 2 something is not finite
+};
+struct fused_largest { // by warp, on the way
+    float most[${W}][32];
+    int odd[${W}];
+};
+
+// Synchronises once; the scales are for whoever comes after the team's next barrier. Returns the exponent of column `lane`.
+QRS_DEV int fused_exponents(fused_team team, const float *tile, fused_scales *s, fused_largest *of, int &found)
 {
     float most = 0.0f;
     bool odd = false;
     #pragma unroll 4
-    for (int i = (int)warp(); i < ${MT}; i += ${W}) {
+    for (int i = team.warp; i < ${MT}; i += team.warps) {
         const float v = fabsf(tile[i * 36 + lane()]);
         const bool finite = v <= 0x1.fffffep127f;
         odd = odd || !finite;
         most = fmaxf(most, finite ? v : 0.0f);
     }
-    largest[threadIdx.x] = most;
-    if (odd)
-        *bad = 1;
-    block_sync();
+    odd = warp_any(odd);
+    of->most[team.warp][lane()] = most;
+    if (lane() == 0)
+        of->odd[team.warp] = odd;
+    fused_sync(team);
     #pragma unroll
     for (int v = 0; v < ${W}; v++)
-        most = fmaxf(most, largest[v * 32 + lane()]);
+        if (v < team.warps) {
+            most = fmaxf(most, of->most[v][lane()]);
+            odd = odd || of->odd[v];
+        }
     const int ex = most > 0.0f ? pow2_exponent(most) : 0;
-    if (warp() == 0)
-        exponent[lane()] = ex;
-    filled = warp_any(most > 0.0f) || *bad;
+    found = (warp_any(most > 0.0f) || odd ? 1 : 0) | (odd ? 2 : 0);
+    if (team.warp == 0) {
+        s->exponent[lane()] = ex;
+        if (lane() == 0)
+            s->found = found;
+    }
     return ex;
 }
 

@@ -1,23 +1,23 @@
 // A finished tile of 32 columns: to H, and its reflectors to fp16 planes.
 //
-// Parameters: M, N; MT, W, THREADS, OUT; PRODUCTS, PLANE, V_BYTES, RESIDENT as in the family.
+// Parameters: M, N, K, KP; MT, W, THREADS, OUT; PRODUCTS, PLANE, V_BYTES, RESIDENT as in the family.
 // The tile (fused_load.cuh) holds R on and above the diagonal of the panel, still scaled, and V below it. top: the panel's first row, MT when
 // the columns lie past the last panel.
-QRS_DEV void fused_out(const float *tile, float *h, i64 ldh, int first, int top, const int *exponent)
+QRS_DEV void fused_out(fused_team team, const float *tile, float *h, i64 ldh, int first, int top, const int *exponent)
 {
-    const int l = lane(), w = warp();
+    const int l = lane(), w = team.warp;
 % if OUT == "row" then
     const power_of_two f = make_power_of_two(exponent[l] - QRS_LIFT);
     float *to = h + w * ldh + first + l;
     if (first + l < ${N})
         #pragma unroll 4
-        for (int i = w; i < ${M}; i += ${W}, to += ${W} * ldh) {
+        for (int i = w; i < ${M}; i += team.warps, to += team.warps * ldh) {
             const float x = tile[i * 36 + l];
             *to = i > top + l ? x : times(f, x);
         }
 % else
     #pragma unroll 1
-    for (int j = w; j < 32 && first + j < ${N}; j += ${W}) {
+    for (int j = w; j < 32 && first + j < ${N}; j += team.warps) {
         const power_of_two f = make_power_of_two(exponent[j] - QRS_LIFT);
         float *to = h + (first + j) * ldh;
         #pragma unroll 4
@@ -27,6 +27,15 @@ QRS_DEV void fused_out(const float *tile, float *h, i64 ldh, int first, int top,
         }
     }
 % end
+}
+
+// Block k leaves: its columns to H, its panel's scalars to tau.
+QRS_DEV void fused_leave(fused_team team, const float *tile, float *h, i64 ldh, int k, const int *exponent, float *tau, const float *stau)
+{
+    const int first = 32 * k;
+    fused_out(team, tile, h, ldh, first, k < ${KP} ? first : ${MT}, exponent);
+    if (team.thread < 32 && first + team.thread < ${K})
+        tau[first + team.thread] = stau[team.thread];
 }
 
 // hi and lo halves of a pair; lo is what rounding to fp16 left, itself rounded.
@@ -41,8 +50,8 @@ QRS_DEV void fused_split(float x, float y, u32 &hi, u32 &lo)
 QRS_DEV int fused_chunk(int row, int chunk) { return row * 64 + ((chunk ^ ((row >> 1) & 3)) << 4); }
 
 // V from the tile's rows of the panel into planes of fp16, scaled by 2^LIFT, layout as in fused_apply.cuh; and to `copy` in global memory, or, where
-// CTAs share a matrix and V stays in shared memory, to the same place in all of them.
-QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v${RESIDENT and "" or ", u8 *copy"})
+// CTAs share a matrix and V stays in shared memory, to the same place in all others, counted on their mbarriers `bar`.
+QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v${not RESIDENT and ", u8 *copy" or CLUSTER > 1 and ", saddr bar" or ""})
 {
     #pragma unroll 1
     for (int e = (int)threadIdx.x; e < rows * 4; e += ${THREADS}) {
@@ -66,10 +75,11 @@ QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v${RESIDENT and 
 % if RESIDENT and CLUSTER > 1 then
         #pragma unroll
         for (int other = 1; other < ${CLUSTER}; other++) {
-            const u32 to = cluster_map(to_saddr(v), cluster_rank() ^ other) + at;
-            sts_remote(to, hi);
+            const int rank = cluster_rank() ^ other;
+            const u32 to = cluster_map(to_saddr(v), rank) + at, ready = cluster_map(bar, rank);
+            st_async(to, hi, ready);
 % if PRODUCTS == 3 then
-            sts_remote(to + ${PLANE}, lo);
+            st_async(to + ${PLANE}, lo, ready);
 % end
         }
 % end

@@ -2,13 +2,66 @@
 //
 // Parameters: MT, W, TILES, THREADS, PRODUCTS, PLANE.
 // T = (I + D striu(V'V))^-1 D with D = diag(tau) (Schreiber and Van Loan's compact WY): the two 16 x 16 blocks of the diagonal
-// by substitution at once, then the block above them as T12 = -T11 (S12 T22): three short barriers instead of a
-// chain of 32 columns. tau = 0 gives a zero row and column by itself.
-// v, p as in fused_apply; red: W x 4 KB; ws: 32 x 36 floats. t: T's planes of fp16, and `copy` the same in global memory${CLUSTER > 1 and RESIDENT and ", here the other CTAs' t" or ""}. Synchronises; all of t
-// is visible to the block on return.
-QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *tau, u8 *planes${RESIDENT and "" or ", u8 *copy"})
+// by substitution at once, then the block above them as T12 = -T11 (S12 T22), instead of a chain of 32 columns. tau = 0 gives a zero row and column by itself.
+// T12 = -T11 (S12 T22) of the halves in t (32 x 32), by one warp, as two transposed products whose first result is at once the second's operand: a
+// lane's pair of columns 2 q, 2 q + 1 of it counts as k = q and k = q + 4, in both operands alike. s: V'V, rows 36 apart.
+QRS_DEV void fused_corner(const float *s, float *t)
 {
-    float *t = red + 1024, *y = red; // 32 x 32; S12 T22, row-major with stride 17
+    const int g = lane() >> 2, q = lane() & 3;
+    float y[2][4], z[2][4];
+    #pragma unroll
+    for (int n = 0; n < 2; n++)
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            y[n][e] = z[n][e] = 0.0f;
+    #pragma unroll
+    for (int k = 0; k < 16; k += 8) { // (S12 T22)' = T22' S12'
+        u32 a[4], al[4], b[2][2], bl[2][2];
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            gram_split(t[(16 + k + q + (e >> 1) * 4) * 32 + 16 + g + (e & 1) * 8], a[e], al[e]);
+        #pragma unroll
+        for (int n = 0; n < 2; n++)
+            #pragma unroll
+            for (int e = 0; e < 2; e++)
+                gram_split(s[(8 * n + g) * 36 + 16 + k + q + 4 * e], b[n][e], bl[n][e]);
+        #pragma unroll
+        for (int n = 0; n < 2; n++) {
+            mma_tf32(y[n], a, bl[n][0], bl[n][1]);
+            mma_tf32(y[n], al, b[n][0], b[n][1]);
+            mma_tf32(y[n], a, b[n][0], b[n][1]);
+        }
+    }
+    #pragma unroll
+    for (int k = 0; k < 2; k++) { // T12' = -(S12 T22)' T11'
+        u32 a[4], al[4];
+        gram_split(-y[k][0], a[0], al[0]);
+        gram_split(-y[k][2], a[1], al[1]);
+        gram_split(-y[k][1], a[2], al[2]);
+        gram_split(-y[k][3], a[3], al[3]);
+        #pragma unroll
+        for (int n = 0; n < 2; n++) {
+            u32 b[2], bl[2];
+            #pragma unroll
+            for (int e = 0; e < 2; e++)
+                gram_split(t[(8 * n + g) * 32 + 8 * k + 2 * q + e], b[e], bl[e]);
+            mma_tf32(z[n], a, bl[0], bl[1]);
+            mma_tf32(z[n], al, b[0], b[1]);
+            mma_tf32(z[n], a, b[0], b[1]);
+        }
+    }
+    #pragma unroll
+    for (int n = 0; n < 2; n++)
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            t[(8 * n + 2 * q + (e & 1)) * 32 + 16 + g + (e >> 1) * 8] = z[n][e];
+}
+
+// v, p as in fused_apply; red: W x 4 KB; ws: 32 x 36 floats. t: T's planes of fp16, and `copy` the same in global memory${CLUSTER > 1 and RESIDENT and ", here the other CTAs' t, counted on their mbarriers `bar`" or ""}. Synchronises; all of t
+// is visible to the block on return.
+QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *tau, u8 *planes${not RESIDENT and ", u8 *copy" or CLUSTER > 1 and ", saddr bar" or ""})
+{
+    float *t = red + 1024; // 32 x 32
     const int w = warp(), l = lane(), tid = threadIdx.x;
     float acc[2][4][4];
     #pragma unroll
@@ -90,46 +143,33 @@ QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *t
             *(f32x4 *)(t + l * 32 + o + j) = {x[j], x[j + 1], x[j + 2], x[j + 3]};
             *(f32x4 *)(t + l * 32 + 16 - o + j) = {0.0f, 0.0f, 0.0f, 0.0f};
         }
+        warp_sync();
+        fused_corner(ws, t);
     }
     block_sync();
     #pragma unroll 1
-    for (int e = tid; e < 256; e += ${THREADS}) {
-        const int r = e >> 4, j = e & 15;
-        float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-        #pragma unroll
-        for (int i = 0; i < 16; i++)
-            sum[i & 3] = fmaf(ws[r * 36 + 16 + i], t[(16 + i) * 32 + 16 + j], sum[i & 3]);
-        y[r * 17 + j] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    }
-    block_sync();
-    #pragma unroll 1
-    for (int e = tid; e < 256; e += ${THREADS}) {
-        const int r = e >> 4, j = e & 15;
-        float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-        #pragma unroll
-        for (int i = 0; i < 16; i++)
-            sum[i & 3] = fmaf(t[r * 32 + i], y[i * 17 + j], sum[i & 3]);
-        t[r * 32 + 16 + j] = -((sum[0] + sum[1]) + (sum[2] + sum[3]));
-    }
-    block_sync();
-    #pragma unroll 1
-    for (int e = tid; e < 256; e += ${THREADS}) {
-        const f32x4 x = *(const f32x4 *)(t + 4 * e);
-        const int at = fused_chunk(e >> 3, (e & 7) >> 1) + (e & 1) * 8;
-        u32x2 hi, lo;
-        fused_split(x.x, x.y, hi.x, lo.x);
-        fused_split(x.z, x.w, hi.y, lo.y);
-        *(u32x2 *)(planes + at) = hi;
-        *(u32x2 *)(planes + 2048 + at) = lo;
+    for (int e = tid; e < 128; e += ${THREADS}) {
+        float x[8];
+        *(f32x4 *)x = *(const f32x4 *)(t + 8 * e);
+        *(f32x4 *)(x + 4) = *(const f32x4 *)(t + 8 * e + 4);
+        const int at = fused_chunk(e >> 2, e & 3);
+        u32x4 hi, lo;
+        fused_split(x[0], x[1], hi.x, lo.x);
+        fused_split(x[2], x[3], hi.y, lo.y);
+        fused_split(x[4], x[5], hi.z, lo.z);
+        fused_split(x[6], x[7], hi.w, lo.w);
+        *(u32x4 *)(planes + at) = hi;
+        *(u32x4 *)(planes + 2048 + at) = lo;
 % if not RESIDENT then
-        *(u32x2 *)(copy + at) = hi;
-        *(u32x2 *)(copy + 2048 + at) = lo;
+        *(u32x4 *)(copy + at) = hi;
+        *(u32x4 *)(copy + 2048 + at) = lo;
 % elseif CLUSTER > 1 then
         #pragma unroll
         for (int other = 1; other < ${CLUSTER}; other++) {
-            const u32 to = cluster_map(to_saddr(planes), cluster_rank() ^ other) + at;
-            sts_remote(to, hi);
-            sts_remote(to + 2048, lo);
+            const int rank = cluster_rank() ^ other;
+            const u32 to = cluster_map(to_saddr(planes), rank) + at, ready = cluster_map(bar, rank);
+            st_async(to, hi, ready);
+            st_async(to + 2048, lo, ready);
         }
 % end
     }

@@ -1,13 +1,12 @@
 // Left-looking updates of a 64-column block by warpgroup products: C^T in the accumulators of two warpgroups.
 //
-// Parameters: M, N, K; NT = row tiles of 64; J = tiles a warpgroup; IN, OUT layouts.
-// Code is short on purpose: a panel walks all of it once, and what an SM's instruction cache (128 KB) does not keep is fetched again
-// for every panel, which costs more than executing it. Whatever can be a rolled loop over shared memory is one.
-// Block in shared memory: fp32, where the planes of V go later, tile of 64 rows by tile of 64 rows; each tile's columns 0..31 fill the 8 KB that
-// its high plane will take, the others the low plane's. A column's 64 rows adjoin but for a swizzle (wide_swizzle), which lets a warp
-// touch 8 columns x 4 rows, 4 rows at a time, or whole columns without bank conflicts.
-// Fragment: warpgroup wg holds row tiles 2 j + wg; c[j][4 i + e] is row (2 j + wg) 64 + 8 i + 2 q + (e & 1), column 16 w + g + 8 (e >> 1) of the block,
-// with w the warp in the warpgroup, g = lane / 4, q = lane % 4. Entries past the matrix are zero.
+// Parameters: M, N, K; NT = row tiles of 64; J = tiles a warpgroup; IN, OUT layouts; SELECT.
+// A block stays in registers from A to H: loaded, scaled, updated, packed and written as fragments of C^T. Code that touches all of a thread's
+// 128 values is long, so each such piece is there once (what an SM's instruction cache (128 KB) does not keep is fetched again for every
+// panel, which costs more than executing it).
+// Fragment: warpgroup wg holds row tiles t = 2 j + wg; c[j][4 i + e] is row 8 i + 2 q + (e & 1) of tile t, column 16 w + g + 8 (e >> 1) of the block,
+// with w the warp in the warpgroup, g = lane / 4, q = lane % 4. Tiles count from the panel's top one round (wide_tile_at): c[0] of the
+// first warpgroup is always the top block. Entries past the matrix are zero.
 // V of a finished panel: fp16 tiles of 64 rows x 128 bytes, 128-byte swizzle, from the panel's first row on, scaled by 2^LIFT; one such tile
 // is B of both products: W^T = C^T V (rows of the tile are k: N-major) and C^T -= W'^T V^T (K-major).
 #define QRS_LIFT 6
@@ -16,6 +15,8 @@ typedef float wide_tile[${J}][32];
 QRS_DEV int wide_group() { return shfl((int)warp() >> 2, 0); } // a warpgroup's branches must be seen to be uniform
 QRS_DEV int wide_column(int h) { return ((int)warp() & 3) * 16 + ((int)lane() >> 2) + 8 * h; }
 QRS_DEV int wide_row(int i) { return 8 * i + ((int)lane() & 3) * 2; } // of a tile, first of the pair
+// Tile t of a block whose panel starts at tile `turn`, counted from the matrix's first row.
+QRS_DEV int wide_tile_at(int t, int turn) { return t + turn < ${NT} ? t + turn : t + turn - ${NT}; }
 QRS_DEV int wide_chunk(int row, int chunk) { return row * 128 + ((chunk ^ (row & 7)) << 4); }
 // A descriptor counts 16 bytes: `by` bytes further is an addition (smem_desc anew each time costs registers).
 QRS_DEV u64 wide_desc(saddr a) { return smem_desc(a, 128, 16, 1024); }
@@ -65,180 +66,258 @@ QRS_DEV void wide_product(float (&d)[32], const u32 (&a)[4], const u32 (&al)[4],
     wgmma_f16_rs<64, TRANS>(d, a[0], a[1], a[2], a[3], b, true);
 }
 
-// A column of the block in shared memory; entry i counts from tile 0 of it.
-struct wide_line {
-    float *at;
-    int swizzle;
-};
-QRS_DEV int wide_swizzle(int col) { return (col & 3) << 3 | (col & 4); } // flips bits 2..4 of the row
-QRS_DEV wide_line wide_column_line(u8 *v, int col)
+// Magnitudes compare as integers, and NaN and infinity come out on top.
+QRS_DEV u32 wide_larger(u32 most, float x)
 {
-    return {(float *)(v + (col >> 5) * ${NT * 8192}) + (col & 31) * 64, wide_swizzle(col)};
+    const u32 bits = as_u32(x) & 0x7fffffffu;
+    return most > bits ? most : bits;
 }
-QRS_DEV float &wide_entry(wide_line l, int i) { return l.at[(i >> 6) * 2048 + ((i & 63) ^ l.swizzle)]; }
-QRS_DEV f32x4 &wide_four(wide_line l, int i) { return *(f32x4 *)&wide_entry(l, i); } // rows i .. i + 3, i a multiple of 4
-
-// Rolled loops over the block: a warp takes eight columns, a thread every fourth four rows of one.
-QRS_DEV int wide_mine() { return (int)warp() * 8 + ((int)lane() & 7); }
-QRS_DEV int wide_start() { return ((int)lane() >> 3) * 4; }
-QRS_DEV float wide_total(float x) // over a column's threads
+QRS_DEV u32 wide_most(u32 x) // over the four lanes of a column
 {
-    x += shfl_xor(x, 8);
-    return x + shfl_xor(x, 16);
-}
-QRS_DEV u32 wide_most(u32 x)
-{
-    u32 y = shfl_xor(x, 8);
+    u32 y = shfl_xor(x, 1);
     x = x > y ? x : y;
-    y = shfl_xor(x, 16);
+    y = shfl_xor(x, 2);
     return x > y ? x : y;
 }
-// Magnitudes compare as integers, and NaN and infinity come out on top.
-QRS_DEV u32 wide_largest(u32 most, f32x4 x)
+QRS_DEV float wide_total(float x)
 {
-    const float e[4] = {x.x, x.y, x.z, x.w};
-    #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        const u32 bits = as_u32(e[i]) & 0x7fffffffu;
-        most = most > bits ? most : bits;
-    }
-    return most;
+    x += shfl_xor(x, 1);
+    return x + shfl_xor(x, 2);
 }
 
-// A thread's places in a tile's fragment: entry i of it (a pair of rows) is at at[i & 3] + (i >> 2) * 32 + half * 512.
-struct wide_places {
-    float *at[4];
-};
-QRS_DEV wide_places wide_fragment(u8 *v)
+% local tile_inside = NT % 2 == 0 and "" or " && t < " .. NT
+// Block `first` of A on its way to shared memory (the caller commits and waits), where the planes of V go later, as it lies in A: sixteen bytes a
+// request, whole lines of memory. Swizzled so that a fragment is read without bank conflicts. What is past the matrix is zero.
+QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first)
 {
-    const wide_line l = wide_column_line(v, wide_column(0));
-    wide_places p;
+    const saddr to = to_saddr(v);
+    const bool aligned = ((u64)a & 15) == 0 && (lda & 3) == 0;
+    #pragma unroll 2
+    for (int e = threadIdx.x; e < ${NT * 1024}; e += 256) {
+% if IN == "col" then
+        const int col = e / ${NT * 16}, row = e % ${NT * 16} * 4, at = col * ${NT * 256} + (row * 4 ^ (col & 3) << 5);
+        const float *from = a + (first + col) * lda + row;
+        const int inside = first + col < ${N} ? ${M} - row : 0;
+% else
+        const int row = e >> 4, col = (e & 15) * 4, at = row * 256 + (col * 4 ^ (row & 6) << 4);
+        const float *from = a + row * lda + first + col;
+        const int inside = row < ${M} ? ${N} - first - col : 0;
+% end
+        if (aligned && inside >= 4) {
+            cp_async16(to + at, from);
+        } else {
+            #pragma unroll 1
+            for (int x = 0; x < 4; x++)
+                if (x < inside)
+                    cp_async4(to + at + 4 * x, from + x);
+                else
+                    sts(to + at + 4 * x, 0.0f);
+        }
+    }
+}
+
+// A fragment's places in a block that lies in shared memory as a matrix does: in A's layout, or in H's.
+% for _, way in ipairs(IN == OUT and { IN } or { IN, OUT }) do
+struct wide_places_${way} {
+    u8 *at[${way == "col" and 4 or 2}];
+};
+QRS_DEV wide_places_${way} wide_find_${way}(u8 *v)
+{
+    const int col = wide_column(0), q2 = wide_row(0);
+    wide_places_${way} p;
+% if way == "col" then
     #pragma unroll
     for (int i = 0; i < 4; i++)
-        p.at[i] = l.at + (wide_row(i) ^ l.swizzle);
+        p.at[i] = v + col * ${NT * 256} + ((8 * i + q2) * 4 ^ (col & 3) << 5);
+% else
+    #pragma unroll
+    for (int h = 0; h < 2; h++)
+        p.at[h] = v + q2 * 256 + ((col + 8 * h) * 4 ^ q2 << 4);
+% end
     return p;
 }
-QRS_DEV void wide_get(float (&d)[32], wide_places p, int by)
-{
-    #pragma unroll
-    for (int i = 0; i < 8; i++)
-        #pragma unroll
-        for (int h = 0; h < 2; h++) {
-            const f32x2 x = *(const f32x2 *)(p.at[i & 3] + by + (i >> 2) * 32 + h * 512);
-            d[4 * i + 2 * h] = x.x;
-            d[4 * i + 2 * h + 1] = x.y;
-        }
-}
-QRS_DEV void wide_put(const float (&d)[32], wide_places p, int by)
-{
-    #pragma unroll
-    for (int i = 0; i < 8; i++)
-        #pragma unroll
-        for (int h = 0; h < 2; h++)
-            *(f32x2 *)(p.at[i & 3] + by + (i >> 2) * 32 + h * 512) = {d[4 * i + 2 * h], d[4 * i + 2 * h + 1]};
-}
+% end
 
-// Shared memory to accumulators, and back with tile `turn` first and those before it last.
-QRS_DEV void wide_fill(wide_tile &c, u8 *v)
+// The block from there to registers.
+QRS_DEV void wide_fill(wide_tile &c, u8 *v, int turn)
 {
     const int wg = wide_group();
-    const wide_places p = wide_fragment(v);
+    const wide_places_${IN} p = wide_find_${IN}(v);
     #pragma unroll
-    for (int j = 0; j < ${J}; j++)
-        wide_get(c[j], p, (2 * j + wg) * 2048); // beyond the last tile: whatever lies there, as nobody uses it
-}
-QRS_DEV int wide_turned(int tile, int turn) { return tile - turn + (tile < turn ? ${NT} : 0); }
-QRS_DEV void wide_drain(const wide_tile &c, u8 *v, int turn)
-{
-    const int wg = wide_group();
-    const wide_places p = wide_fragment(v);
-    #pragma unroll
-    for (int j = 0; j < ${J}; j++)
-        if (${NT % 2 == 0 and "true" or "2 * j + wg < " .. NT})
-            wide_put(c[j], p, wide_turned(2 * j + wg, turn) * 2048);
+    for (int j = 0; j < ${J}; j++) {
+        const int t = 2 * j + wg, tile = wide_tile_at(t, turn);
+        #pragma unroll
+        for (int i = 0; i < 8; i++)
+            #pragma unroll
+            for (int h = 0; h < 2; h++) {
+                f32x2 x = {0.0f, 0.0f};
+                if (true${tile_inside}) {
+% if IN == "col" then
+                    x = *(const f32x2 *)(p.at[i & 3] + tile * 256 + (i >> 2) * 128 + h * ${NT * 2048});
+% else
+                    x.x = *(const float *)(p.at[h] + tile * 16384 + i * 2048);
+                    x.y = *(const float *)(p.at[h] + tile * 16384 + i * 2048 + 256);
+% end
+                }
+                c[j][4 * i + 2 * h] = x.x;
+                c[j][4 * i + 2 * h + 1] = x.y;
+            }
+    }
 }
 
-% local function place(layout, ld) return layout == "col" and "col * " .. ld .. " + row" or "row * " .. ld .. " + col" end
-% local inside = (M % 64 == 0 and "" or " && row + e < " .. M) .. (N % 64 == 0 and "" or " && col < " .. N)
-// Block `first` of A to shared memory, scaled as in fused_load.cuh (every column's largest magnitude to [1, 2) 2^LIFT; not finite: not scaled).
-// Returns bits, the same in a warp: 1 when its columns are not all zero, 2 when one's weight is concentrated on few rows, where one fp16
-// product is not enough: its 1-norm is below 0.6 sqrt(m) times its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds
-// that fail).
-QRS_DEV int wide_load(u8 *v, const float *a, i64 lda, int first, int *bad, int *exponent)
+// What the two warpgroups tell each other about a block's columns.
+struct wide_columns {
+    u32 most[2][64];
+    f32x2 sums[2][64];
+    float top[4][64];
+};
+
+// What is left of a factor 2^e for columns of half h when it takes two powers of two, of which the first is applied here: that is rare. Tiles from
+// `begin` on.
+QRS_DEV float wide_apply(wide_tile &c, int h, int e, int begin)
 {
-    const int col = first + wide_mine();
-    const wide_line line = wide_column_line(v, wide_mine());
-    const i64 next = ${IN == "col" and "1" or "lda"};
-    u32 most = 0;
+    const power_of_two f = make_power_of_two(e);
+    if (!warp_any(f.second != 1.0f))
+        return f.first;
     {
-        int row = wide_start();
-        const float *at = a + (${place(IN, "lda")});
-        #pragma unroll 4
-        for (; row < ${NT * 64}; row += 16) {
-            float x[4];
+        #pragma unroll
+        for (int j = 0; j < ${J}; j++)
             #pragma unroll
-            for (int e = 0; e < 4; e++)
-                x[e] = true${inside} ? at[e * next] : 0.0f;
-            const f32x4 four = {x[0], x[1], x[2], x[3]};
-            wide_four(line, row) = four;
-            most = wide_largest(most, four);
-            at += 16 * next;
-        }
+            for (int i = 0; i < 32; i++)
+                if ((i >> 1 & 1) == h && 2 * j + wide_group() >= begin)
+                    c[j][i] *= f.first;
     }
-    most = wide_most(most);
-    const bool finite = most < 0x7f800000u;
-    const int ex = finite && most > 0 ? pow2_exponent(as_f32(most)) : 0;
-    if (wide_start() == 0) {
-        exponent[wide_mine()] = ex;
-        if (!finite)
-            *bad = 1;
-    }
-    const power_of_two f = make_power_of_two(QRS_LIFT - ex);
-    float sum = 0.0f, square = 0.0f;
-    #pragma unroll 2
-    for (int row = wide_start(); row < ${NT * 64}; row += 16) {
-        f32x4 &x = wide_four(line, row);
-        const f32x4 y = {times(f, x.x), times(f, x.y), times(f, x.z), times(f, x.w)};
-        x = y;
-% if SELECT then
-        sum += (fabsf(y.x) + fabsf(y.y)) + (fabsf(y.z) + fabsf(y.w));
-        square = fmaf(y.x, y.x, fmaf(y.y, y.y, fmaf(y.z, y.z, fmaf(y.w, y.w, square))));
-% end
-    }
-% if SELECT then
-    sum = wide_total(sum);
-    square = wide_total(square);
-% end
-    return (warp_any(most > 0) ? 1 : 0) | (warp_any(sum * sum < ${0.36 * M} * square) ? 2 : 0);
+    return f.second;
 }
 
-// The block from shared memory to H: R, scaled back, and with `panel` V below the diagonal. Tile `turn` comes first in
-// shared memory. The diagonal tile then becomes V's, with its ones and zeros.
-QRS_DEV void wide_write(u8 *v, float *h, i64 ldh, int first, int turn, bool panel, const int *exponent)
+// Largest magnitudes of a block's columns to s->most, a warpgroup's each. False when the block is zero. Synchronises.
+QRS_DEV bool wide_largest(const wide_tile &c, wide_columns *s)
 {
-    const int col = first + wide_mine(), edge = panel ? col : ${NT * 64};
-    const wide_line line = wide_column_line(v, wide_mine());
-    const i64 next = ${OUT == "col" and "1" or "ldh"};
-    const power_of_two f = make_power_of_two(exponent[wide_mine()] - QRS_LIFT);
-    int row = wide_start();
-    float *at = h + (${place(OUT, "ldh")});
-    #pragma unroll 2
-    for (; row < ${NT * 64}; row += 16) {
-        f32x4 &from = wide_four(line, row + (row < 64 * turn ? ${NT * 64} : 0) - 64 * turn);
-        const float x[4] = {from.x, from.y, from.z, from.w};
+    const int wg = wide_group(), l = lane();
+    u32 most[2] = {0, 0};
+    #pragma unroll
+    for (int j = 0; j < ${J}; j++)
         #pragma unroll
-        for (int e = 0; e < 4; e++)
-            if (true${inside})
-                at[e * next] = row + e > edge ? x[e] : times(f, x[e]);
-        if (panel && row >> 6 == turn) {
-            float y[4];
+        for (int i = 0; i < 32; i++)
+            most[i >> 1 & 1] = wide_larger(most[i >> 1 & 1], c[j][i]);
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        most[h] = wide_most(most[h]);
+        if ((l & 3) == 0)
+            s->most[wg][wide_column(h)] = most[h];
+    }
+    block_sync();
+    return shfl((int)warp_any((s->most[0][l] | s->most[0][l + 32] | s->most[1][l] | s->most[1][l + 32]) != 0), 0);
+}
+
+// After wide_largest: scales a block as fused_load.cuh does (every column's largest magnitude to [1, 2) 2^LIFT; not finite: not scaled). Returns
+// whether a column's weight is concentrated on few rows, where one fp16 product is not enough: its 1-norm is below 0.6 sqrt(m) times
+// its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds that fail).${SELECT and " Synchronises." or ""}
+QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
+{
+    const int wg = wide_group(), l = lane();
+    const bool first = (l & 3) == 0;
+    float f[2];
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const u32 u = s->most[0][wide_column(h)], d = s->most[1][wide_column(h)], most = u > d ? u : d;
+        const bool finite = most < 0x7f800000u;
+        const int ex = finite && most > 0 ? pow2_exponent(as_f32(most)) : 0;
+        f[h] = wide_apply(c, h, QRS_LIFT - ex, 0);
+        if (first && wg == 0) {
+            exponent[wide_column(h)] = ex;
+            if (!finite)
+                *bad = 1;
+        }
+    }
+% if SELECT then
+    float sum[2] = {0.0f, 0.0f}, square[2] = {0.0f, 0.0f};
+% end
+    #pragma unroll
+    for (int j = 0; j < ${J}; j++)
+        #pragma unroll
+        for (int i = 0; i < 32; i++) {
+            const int h = i >> 1 & 1;
+            const float x = f[h] * c[j][i];
+            c[j][i] = x;
+% if SELECT then
+            sum[h] += fabsf(x);
+            square[h] = fmaf(x, x, square[h]);
+% end
+        }
+% if SELECT then
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const f32x2 both = {wide_total(sum[h]), wide_total(square[h])};
+        if (first)
+            s->sums[wg][wide_column(h)] = both;
+    }
+    block_sync();
+    bool few = false;
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const f32x2 u = s->sums[0][l + 32 * h], d = s->sums[1][l + 32 * h];
+        few = few || (u.x + d.x) * (u.x + d.x) < ${0.36 * M} * (u.y + d.y);
+    }
+    return shfl((int)warp_any(few), 0);
+% else
+    return false;
+% end
+}
+
+// Rows begin .. end-1 of the block, whole tiles, to H, times f (by column half), by way of shared memory: whole lines again. Synchronises.
+QRS_DEV void wide_write(const wide_tile &c, u8 *v, float *out, i64 ldh, int first, int turn, int begin, int end, const float (&f)[2])
+{
+    if (begin >= end)
+        return;
+    const int wg = wide_group();
+    const wide_places_${OUT} p = wide_find_${OUT}(v);
+    #pragma unroll
+    for (int j = 0; j < ${J}; j++) {
+        const int t = 2 * j + wg, tile = wide_tile_at(t, turn);
+        if (64 * tile >= begin && 64 * tile < end${tile_inside}) {
+            #pragma unroll
+            for (int i = 0; i < 8; i++)
+                #pragma unroll
+                for (int h = 0; h < 2; h++) {
+                    const f32x2 x = {f[h] * c[j][4 * i + 2 * h], f[h] * c[j][4 * i + 2 * h + 1]};
+% if OUT == "col" then
+                    *(f32x2 *)(p.at[i & 3] + tile * 256 + (i >> 2) * 128 + h * ${NT * 2048}) = x;
+% else
+                    *(float *)(p.at[h] + tile * 16384 + i * 2048) = x.x;
+                    *(float *)(p.at[h] + tile * 16384 + i * 2048 + 256) = x.y;
+% end
+                }
+        }
+    }
+    block_sync();
+    const bool aligned = ((u64)out & 15) == 0 && (ldh & 3) == 0;
+% if OUT == "col" then
+    #pragma unroll 1
+    for (int col = warp(); col < 64; col += 8)
+    #pragma unroll 1
+    for (int row = begin + 4 * (int)lane(); row < end; row += 128) {
+        const f32x4 x = *(const f32x4 *)(v + col * ${NT * 256} + (row * 4 ^ (col & 3) << 5));
+        float *to = out + (first + col) * ldh + row;
+        const int inside = first + col < ${N} ? ${M} - row : 0;
+% else
+    const int col = (threadIdx.x & 15) * 4, inside = ${N} - first - col;
+    #pragma unroll 1
+    for (int row = begin + ((int)threadIdx.x >> 4); row < (end < ${M} ? end : ${M}); row += 16) {
+        const f32x4 x = *(const f32x4 *)(v + row * 256 + (col * 4 ^ (row & 6) << 4));
+        float *to = out + row * ldh + first + col;
+% end
+        if (aligned && inside >= 4) {
+            *(f32x4 *)to = x;
+        } else {
+            const float y[4] = {x.x, x.y, x.z, x.w};
             #pragma unroll
             for (int e = 0; e < 4; e++)
-                y[e] = row + e > edge ? x[e] : row + e == edge ? 1.0f : 0.0f;
-            from = {y[0], y[1], y[2], y[3]};
+                if (e < inside)
+                    to[e] = y[e];
         }
-        at += 16 * next;
     }
+    block_sync();
 }
 
 // Finished V and T lie in scratch exactly as they lie in shared memory, so each moves by one bulk copy.
@@ -265,17 +344,17 @@ QRS_DEV void wide_keep_v(const wide_stage &s, int k, bool low)
 % end
     bulk_commit();
 }
-QRS_DEV void wide_keep_t(const wide_stage &s, int k)
+QRS_DEV void wide_keep_t(u8 *scratch, int k)
 {
     if (threadIdx.x != 0)
         return;
-    bulk_store(s.t + wide_t_place() + k * 16384, to_saddr(dynamic_smem()) + ${O_T}, 16384);
+    bulk_store(scratch + wide_t_place() + k * 16384, to_saddr(dynamic_smem()) + ${O_T}, 16384);
     bulk_commit();
 }
 
 // First half of an update by panel p, whose V (and low plane) starts at v (vl): this warpgroup's share of W^T to its half of x
 // (two halves of 16 KB). The caller synchronises the block between the halves of the update.
-template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, saddr v, saddr vl, float *x)
+template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, int turn, saddr v, saddr vl, float *x)
 {
     const int wg = wide_group();
     const u64 b0 = wide_desc(v), bl0 = wide_desc(vl);
@@ -285,8 +364,8 @@ template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, saddr 
         wa[i] = 0.0f;
     #pragma unroll
     for (int j = 0; j < ${J}; j++) {
-        const int tile = 2 * j + wg;
-        if (tile >= p && tile < ${NT}) {
+        const int t = 2 * j + wg, tile = wide_tile_at(t, turn);
+        if (tile >= p${tile_inside}) {
             const u64 b = wide_further(b0, (tile - p) * 8192), bl = wide_further(bl0, (tile - p) * 8192);
             u32 a[4][4], al[4][4];
             #pragma unroll
@@ -313,7 +392,7 @@ template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, saddr 
 
 // Second half: W'^T = W^T T, C^T -= W'^T V^T. t: fp16 T as a tile for each plane: this small product always takes three, as two more roundings
 // of W and T to fp16 would cost a third of the single product's accuracy (0.78 of the contest's gate at n = 512, against 0.56).
-template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, saddr v, saddr vl, const float *x, saddr t)
+template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, int turn, saddr v, saddr vl, const float *x, saddr t)
 {
     const int wg = wide_group();
     const u64 b0 = wide_desc(v), bl0 = wide_desc(vl), bt = wide_desc(t);
@@ -347,8 +426,8 @@ template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, saddr v, sa
     }
     #pragma unroll
     for (int j = 0; j < ${J}; j++) {
-        const int tile = 2 * j + wg;
-        if (tile >= p && tile < ${NT}) {
+        const int t = 2 * j + wg, tile = wide_tile_at(t, turn);
+        if (tile >= p${tile_inside}) {
             const u64 b = wide_further(b0, (tile - p) * 8192), bl = wide_further(bl0, (tile - p) * 8192);
             wgmma_fence();
             #pragma unroll

@@ -23,33 +23,36 @@ QRS_DEV int wide_next(u32 zero, int p, int end)
     return p;
 }
 
-// Applies panels begin .. end-1 but those marked in zero; with SPLIT all of them have a low plane.
-template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end, u32 zero, wide_stage &s)
+// Applies panels begin .. end-1 but those marked in zero; with SPLIT all of them have a low plane. sent: the first one's V is on its way.
+template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end, int turn, u32 zero, bool sent, wide_stage &s)
 {
     const saddr base = to_saddr(dynamic_smem());
-    int slot = 0, p = wide_next(zero, begin, end);
-    if (p < end)
-        wide_issue<SPLIT>(s, p, 0);
+    int slot = 0, p = -1, next = wide_next(zero, begin, end); // panel p is applied from `slot` while `next` arrives in the other one
     #pragma unroll 1
-    while (p < end) {
-        const int next = wide_next(zero, p + 1, end);
+    for (;;) {
         const saddr v = base + ${O_V} + slot * ${NT * 8192}, vl = base + ${O_V + NT * 8192}, t = base + ${O_T} + slot * 16384;
         float *x = (float *)(dynamic_smem() + ${O_X} + slot * 32768);
-        mbar_wait(base + ${O_BAR} + 8 * slot, s.phases >> slot & 1);
-        s.phases ^= 1u << slot;
-        wide_gather<SPLIT>(c, p, v, vl, x);
-        block_sync();
-        if (!SPLIT && next < end)
-            wide_issue<false>(s, next, slot ^ 1);
-        wide_scatter<SPLIT>(c, p, v, vl, x, t);
-        if (SPLIT) {
+        if (p >= 0) {
+            mbar_wait(base + ${O_BAR} + 8 * slot, s.phases >> slot & 1);
+            s.phases ^= 1u << slot;
+            wide_gather<SPLIT>(c, p, turn, v, vl, x);
             block_sync();
-            if (next < end)
-                wide_issue<SPLIT>(s, next, 0);
-        } else {
-            slot ^= 1;
         }
+        if (!SPLIT && next < end && !(sent && p < 0))
+            wide_issue<false>(s, next, p < 0 ? 0 : slot ^ 1);
+        if (p >= 0) {
+            wide_scatter<SPLIT>(c, p, turn, v, vl, x, t);
+            if (SPLIT)
+                block_sync();
+            else
+                slot ^= 1;
+        }
+        if (next >= end)
+            break;
+        if (SPLIT && !(sent && p < 0))
+            wide_issue<true>(s, next, 0);
         p = next;
+        next = wide_next(zero, p + 1, end);
     }
 }
 
@@ -76,7 +79,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
     u8 *smem = dynamic_smem();
     wide_shared *shared = (wide_shared *)(smem + ${O_X});
     float *stau = (float *)(smem + ${O_TAU});
-    int *exponent = (int *)(smem + ${O_EXP}), *bad = (int *)(smem + ${O_FLAG}), *seen = (int *)(smem + ${O_SEEN});
+    int *exponent = (int *)(smem + ${O_EXP}), *bad = (int *)(smem + ${O_FLAG});
     u8 *v = smem + ${O_V}, *t = smem + ${O_T};
     const int tid = (int)threadIdx.x;
     if (tid == 0) {
@@ -89,81 +92,88 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
     #pragma unroll 1
     for (i64 b = blockIdx.x; b < batch; b += gridDim.x) {
         u32 zero = 0;    // bit p: panel p was zero throughout and has no reflectors
-        int split = ${PRODUCTS == 3 and 0 or KP}, flags = 0; // panels from `split` on have a low plane, and use it
+        int split = ${PRODUCTS == 3 and 0 or KP}; // panels from `split` on have a low plane, and use it
         if (tid == 0)
-            *bad = 0;
-        block_sync();
-        bool rows = false; // the Gram recursion did not do for this panel: once more, by rows
+            bad[0] = bad[1] = 0;
         #pragma unroll 1
-        for (int k = 0; k < ${NP};) {
+        for (int k = 0; k < ${NP}; k++) {
             const int first = 64 * k, done = k < ${KP} ? k : ${KP}, turn = k < ${KP} ? k : 0;
+            // T of the last panel, while its V leaves shared memory and then this block arrives there.
+            const bool owed = k > 0 && k <= ${USED} && !(zero >> (k - 1) & 1);
+            if (owed)
+                wide_begin_t(shared->gram, stau, shared->half);
             if (tid == 0)
-                bulk_wait_read<0>(); // the last V and T are out of shared memory
+                bulk_wait_read<0>();
             block_sync();
-            seen[warp()] = wide_load(v, a + b * stride_a, lda, first, bad, exponent);
-            fence_async_shared();
-            block_sync();
-            {
-                const bool same = k + 1 < ${NP};
-                const i64 next = same ? b : b + gridDim.x;
-                if (next < batch && !rows)
-                    wide_prefetch(a + next * stride_a, lda, same ? first + 64 : 0);
+            wide_request(v, a + b * stride_a, lda, first);
+            cp_async_commit();
+            if (owed) {
+                wide_build_t(shared->gram, shared->half);
+                wide_put_t(shared->half, t);
+                fence_async_shared();
+                block_sync();
+                wide_keep_t(stage.t, k - 1);
             }
+            cp_async_wait<0>();
+            block_sync();
+            wide_tile c;
+            wide_fill(c, v, turn);
+            fence_async_shared(); // V comes there next
             // From here on every branch around products hangs on values that went through a shuffle: the compiler must see
             // that they are uniform, or it serialises the products.
-            const int mine = seen[lane() & 7];
-            const int found = shfl((warp_any(mine & 1) ? 1 : 0) | (warp_any(mine & 2) ? 2 : 0), 0);
-            const bool filled = found & 1;
-% if SELECT then
-            if ((found & 2) && k < split) {
-                split = k;
-                flags |= 4;
+            const bool filled = wide_largest(c, &shared->columns);
+            const int start = wide_next(zero, 0, done);
+            if (filled && start < done && tid == 0)
+                bulk_wait<0>(); // the last V and T are in scratch
+            if (filled && start < done) { // the first V travels while the block is scaled
+% if PRODUCTS == 1 then
+                if (start < split)
+                    wide_issue<false>(stage, start, 0);
+% end
+% if PLANES == 2 then
+                if (start >= split)
+                    wide_issue<true>(stage, start, 0);
+% end
             }
+            const bool few = wide_scale(c, &shared->columns, bad, exponent);
+% if SELECT then
+            const int was = split;
+            if (few && k < split)
+                split = k;
 % end
             if (filled && k > 0) {
-                wide_tile c;
-                wide_fill(c, v);
-                if (tid == 0)
-                    bulk_wait<0>(); // ... and in scratch
                 block_sync();
 % if PRODUCTS == 1 then
-                wide_update<false>(c, 0, done < split ? done : split, zero, stage);
+                wide_update<false>(c, 0, done < split ? done : split, turn, zero, true, stage);
 % end
 % if SELECT then
                 if (split < done) {
                     block_sync();
-                    wide_update<true>(c, split, done, zero, stage);
+                    wide_update<true>(c, split, done, turn, zero, start >= was, stage);
                 }
 % elseif PRODUCTS == 3 then
-                wide_update<true>(c, 0, done, zero, stage);
+                wide_update<true>(c, 0, done, turn, zero, true, stage);
 % end
-                block_sync();
-                wide_drain(c, v, turn);
-                block_sync();
             }
-            float *hb = h + b * stride_h;
-            if (!filled || k >= ${KP}) {
-                wide_write(v, hb, ldh, first, filled ? turn : 0, false, exponent);
-                if (k < ${KP}) {
-                    zero |= 1u << k;
-                    if (tid < 64)
-                        stau[tid] = 0.0f;
-                }
-            } else {
-                const bool later = k < ${USED}, low = split <= k;
-                if (!wide_panel(stage, k, hb, ldh, exponent, v, t, later, low, rows, shared, stau)) {
-                    rows = true;
-                    flags |= 2;
-                    continue;
-                }
-                rows = false;
+            {
+                const bool same = k + 1 < ${NP};
+                const i64 next = same ? b : b + gridDim.x;
+                if (next < batch)
+                    wide_prefetch(a + next * stride_a, lda, same ? first + 64 : 0);
             }
+            const bool panel = filled && k < ${KP};
+            if (k < ${KP} && !filled) {
+                zero |= 1u << k;
+                if (tid < 64)
+                    stau[tid] = 0.0f;
+            }
+            if (wide_panel(c, stage, k, panel, h + b * stride_h, ldh, exponent, v, t, k < ${USED}, split <= k, shared, stau) && tid == 0)
+                bad[1] = 2;
             if (k < ${KP} && tid < 64 && first + tid < ${K})
                 tau[b * stride_tau + first + tid] = stau[tid];
-            k++;
         }
         if (info && tid == 0)
-            info[b] = *bad | flags;
+            info[b] = bad[0] | bad[1]${SELECT and " | (split < " .. KP .. " ? 4 : 0)" or ""};
         block_sync();
     }
     if (tid == 0)

@@ -1,7 +1,7 @@
-// A panel of 64 columns in shared memory (the layout of fused_wide.cuh): Gram recursion on the top block, everything tall by warpgroup products,
+// A panel of 64 columns in registers (the fragments of fused_wide.cuh): Gram recursion on the top block, everything tall by warpgroup products,
 // and a plain column-by-column way to fall back to.
 //
-// Parameters: M, N, K, NT, LIMIT.
+// Parameters: M, N, K, NT, J, LIMIT, OUT.
 
 // Exponent that brings `most` to [32, 64), bounded so that its powers of two are normal.
 QRS_DEV int wide_shift(float most)
@@ -11,147 +11,132 @@ QRS_DEV int wide_shift(float most)
 }
 QRS_DEV float wide_power(int e) { return as_f32((u32)(127 + e) << 23); }
 
-// The panel one column after another where it lies in shared memory: a warp takes every eighth column, a barrier a column, nothing clever and little
-// code. rows: how many there are. V below the diagonal and R on and above it afterwards. steps: columns that have a reflector.
-// tau: shared, 64. Synchronises.
-QRS_DEV void wide_rows(u8 *v, int rows, int steps, float *tau)
+// What is packed of a column takes 2^-e.
+QRS_DEV void wide_set_shift(wide_shared *s, int col, int e)
 {
-    const int w = warp(), l = lane();
-    #pragma unroll 1
-    for (int step = 0; step < steps; step++) {
-        const wide_line x = wide_column_line(v, step);
-        float squares = 0.0f, most = 0.0f;
-        #pragma unroll 1
-        for (int i = step + 1 + l; i < rows; i += 32) {
-            const float y = wide_entry(x, i);
-            squares = fmaf(y, y, squares);
-            most = fmaxf(most, fabsf(y));
-        }
-        squares = warp_sum(squares);
-        power_of_two shrink = {1.0f, 1.0f}, grow = {1.0f, 1.0f};
-        bool zero = false;
-        const float raw = wide_entry(x, step);
-        if (squares < QRS_TINY_SQUARES * 0x1p12f) { // rare: all warps find the same
-            most = warp_max(most);
-            zero = most == 0.0f;
-            if (!zero && is_finite(raw)) {
-                const int ex = pow2_exponent(fmaxf(most, fabsf(raw)));
-                shrink = make_power_of_two(-ex);
-                grow = make_power_of_two(ex);
-                squares = 0.0f;
-                #pragma unroll 1
-                for (int i = step + 1 + l; i < rows; i += 32) {
-                    const float y = times(shrink, wide_entry(x, i));
-                    squares = fmaf(y, y, squares);
-                }
-                squares = warp_sum(squares);
-            }
-        }
-        const reflector r = zero ? no_reflector(raw) : make_reflector(times(shrink, raw), squares);
-        #pragma unroll 1
-        for (int col = step + 1 + ((w - step - 1) & 7); col < 64; col += 8) {
-            const wide_line y = wide_column_line(v, col);
-            float dot = 0.0f;
-            #pragma unroll 2
-            for (int i = step + 1 + l; i < rows; i += 32)
-                dot = fmaf(times(shrink, wide_entry(x, i)), wide_entry(y, i), dot);
-            dot = warp_sum(dot);
-            const float p = wide_entry(y, step), g = r.step * fmaf(r.rho, dot, p);
-            warp_sync(); // everybody has read the pivot row
-            #pragma unroll 2
-            for (int i = step + 1 + l; i < rows; i += 32)
-                wide_entry(y, i) = fmaf(-g, times(shrink, wide_entry(x, i)), wide_entry(y, i));
-            if (l == 0)
-                wide_entry(y, step) = fmaf(-g, r.gap, p);
-        }
-        block_sync(); // nobody needs the raw column any more
-        if (w == (step & 7)) {
-            #pragma unroll 1
-            for (int i = step + 1 + l; i < rows; i += 32)
-                wide_entry(x, i) = times(shrink, wide_entry(x, i)) * r.rho;
-            if (l == 0) {
-                wide_entry(x, step) = zero ? raw : times(grow, r.beta);
-                tau[step] = r.tau;
-            }
-        }
+    s->down[col] = wide_power(-e);
+    s->up[col] = wide_power(e);
+}
+
+// A panel in shared memory as fp32: tile of 64 rows by tile of 64 rows, where its fp16 planes are; each tile's columns 0..31 fill the 8 KB of
+// its high plane, the others the low plane's. A column's 64 rows adjoin but for a swizzle, which lets a warp touch 8 columns x 4
+// rows, or whole columns four rows a lane, without bank conflicts.
+QRS_DEV float *wide_column_line(u8 *v, int col) { return (float *)(v + (col >> 5) * ${NT * 8192}) + (col & 31) * 64; }
+QRS_DEV int wide_swizzle(int col) { return (col & 3) << 3 | (col & 4); } // flips bits 2..4 of the row
+QRS_DEV f32x4 &wide_four(u8 *v, int col, int row) // rows row .. row + 3, row a multiple of 4
+{
+    return *(f32x4 *)(wide_column_line(v, col) + (row >> 6) * 2048 + ((row & 63) ^ wide_swizzle(col)));
+}
+QRS_DEV f32x2 &wide_pair(u8 *v, int tile, int i, int h)
+{
+    const int col = wide_column(h);
+    return *(f32x2 *)(wide_column_line(v, col) + tile * 2048 + (wide_row(i) ^ wide_swizzle(col)));
+}
+
+// The top block to s->rv, and as it is to spare, for a second attempt.
+QRS_DEV void wide_take_top(const float (&c)[32], float *rv, f32x4 *spare)
+{
+    if (wide_group() != 0)
+        return;
+    float *at = rv + wide_row(0) * 68 + wide_column(0);
+    #pragma unroll
+    for (int i = 0; i < 8; i++) {
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            at[(8 * i + (e & 1)) * 68 + 8 * (e >> 1)] = c[4 * i + e];
+        spare[i * 128 + threadIdx.x] = {c[4 * i], c[4 * i + 1], c[4 * i + 2], c[4 * i + 3]};
     }
-    if ((int)threadIdx.x < 64 && (int)threadIdx.x >= steps)
-        tau[threadIdx.x] = 0.0f;
+}
+
+// V's top block from where wide_finish_top left it.
+QRS_DEV void wide_give_top(float (&c)[32], const wide_shared *s)
+{
+    if (wide_group() != 0)
+        return;
+    const float *at = s->gram + wide_row(0) * 68 + wide_column(0);
+    #pragma unroll
+    for (int i = 0; i < 32; i++)
+        c[i] = at[(8 * (i >> 2) + (i & 1)) * 68 + 8 * (i >> 1 & 1)];
+}
+
+// s->down and s->up from the tiles below the top block. Synchronises.
+QRS_DEV void wide_measure(const wide_tile &c, int tiles, wide_shared *s)
+{
+    const int wg = wide_group();
+    float most[2] = {0.0f, 0.0f}; // NaN goes by, but not by the recursion's test
+    #pragma unroll
+    for (int j = 0; j < ${J}; j++)
+        if (2 * j + wg > 0 && 2 * j + wg < tiles)
+            #pragma unroll
+            for (int i = 0; i < 32; i++)
+                most[i >> 1 & 1] = fmaxf(most[i >> 1 & 1], fabsf(c[j][i]));
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const u32 all = wide_most(as_u32(most[h]));
+        if ((lane() & 3) == 0)
+            s->columns.most[wg][wide_column(h)] = all;
+    }
+    block_sync();
+    if (threadIdx.x < 64) {
+        const u32 u = s->columns.most[0][threadIdx.x], d = s->columns.most[1][threadIdx.x];
+        wide_set_shift(s, threadIdx.x, wide_shift(as_f32(u > d ? u : d)));
+    }
     block_sync();
 }
 
-// Tile 0 to s->rv, and back. Every warp its own columns.
-QRS_DEV void wide_top(u8 *v, float *rv, bool back)
-{
-    const wide_line line = wide_column_line(v, wide_mine());
-    #pragma unroll 1
-    for (int i = wide_start(); i < 64; i += 16) {
-        float *at = rv + i * 68 + wide_mine();
-        f32x4 &x = wide_four(line, i);
-        if (back)
-            x = {at[0], at[68], at[136], at[204]};
-        else
-            at[0] = x.x, at[68] = x.y, at[136] = x.z, at[204] = x.w;
-    }
-}
-
-// s->shift from the rows below the top block. Every warp its own columns.
-QRS_DEV void wide_measure(u8 *v, int tiles, int *shift)
-{
-    const wide_line line = wide_column_line(v, wide_mine());
-    u32 most = 0;
-    #pragma unroll 2
-    for (int i = 64 + wide_start(); i < 64 * tiles; i += 16)
-        most = wide_largest(most, wide_four(line, i));
-    most = wide_most(most);
-    if (wide_start() == 0)
-        shift[wide_mine()] = wide_shift(as_f32(most));
-}
-
-// Tiles begin .. tiles-1 become fp16 pairs, times 2^-shift, in the planes, which fill the same space; X'X of them to s->gram. Without `low` there are
-// no low halves. Synchronises after.
-QRS_DEV void wide_pack(u8 *v, int begin, int tiles, bool low, wide_shared *s)
+// Tiles begin .. tiles-1 to shared memory as fp16 pairs, times 2^-shift; X'X of them to s->gram. Without `low` there are no low halves. The registers go
+// round, so that one body does for all tiles; c is lost. Synchronises after.
+QRS_DEV void wide_pack(wide_tile &c, u8 *v, int begin, int tiles, bool low, wide_shared *s)
 {
     const int wg = wide_group();
-    const wide_places p = wide_fragment(v);
-    const saddr sv = to_saddr(v), svl = sv + ${NT * 8192};
-    const float f0 = wide_power(-s->shift[wide_column(0)]), f1 = wide_power(-s->shift[wide_column(1)]);
+    const float f[2] = {s->down[wide_column(0)], s->down[wide_column(1)]};
     const u32 mask = low ? ~0u : 0u;
+    const saddr sv = to_saddr(v);
     float d[32];
     #pragma unroll
     for (int i = 0; i < 32; i++)
         d[i] = 0.0f;
     #pragma unroll 1
-    for (int tile = begin + ((begin + wg) & 1); tile < tiles; tile += 2) {
-        const saddr at = sv + tile * 8192, atl = svl + tile * 8192;
-        u32 a[4][4], al[4][4];
-        {
-            float x[32];
-            wide_get(x, p, tile * 2048);
+    for (int t = wg; t < tiles; t += 2) {
+        if (t >= begin) {
+            const saddr at = sv + t * 8192;
+            u32 a[4][4], al[4][4];
             #pragma unroll
-            for (int step = 0; step < 4; step++)
-                wide_operand(x, step, f0, f1, a[step], al[step]);
+            for (int step = 0; step < 4; step++) {
+                wide_operand(c[0], step, f[0], f[1], a[step], al[step]);
+                #pragma unroll
+                for (int i = 0; i < 4; i++)
+                    al[step][i] &= mask;
+                stmatrix_x4_trans(at + wide_place(step), a[step]);
+                stmatrix_x4_trans(at + ${NT * 8192} + wide_place(step), al[step]);
+            }
+            fence_async_shared();
+            bar_sync(2 + wg, 128); // this warpgroup alone multiplies the tile
+            const u64 b = wide_desc(at), bl = wide_desc(at + ${NT * 8192});
+            wgmma_hold(d);
+            if (low) {
+                wgmma_fence();
+                #pragma unroll
+                for (int step = 0; step < 4; step++)
+                    wide_product<true, true>(d, a[step], al[step], wide_further(b, step * 2048), wide_further(bl, step * 2048));
+                wgmma_commit();
+                wgmma_wait<0>(d);
+            } else {
+                wgmma_fence();
+                #pragma unroll
+                for (int step = 0; step < 4; step++)
+                    wide_product<false, true>(d, a[step], al[step], wide_further(b, step * 2048), wide_further(bl, step * 2048));
+                wgmma_commit();
+                wgmma_wait<0>(d);
+            }
         }
-        bar_sync(2 + wg, 128); // this warpgroup alone knows the tile
         #pragma unroll
-        for (int step = 0; step < 4; step++) {
+        for (int j = 0; j + 1 < ${J}; j++)
             #pragma unroll
-            for (int i = 0; i < 4; i++)
-                al[step][i] &= mask;
-            stmatrix_x4_trans(at + wide_place(step), a[step]);
-            stmatrix_x4_trans(atl + wide_place(step), al[step]);
-        }
-        fence_async_shared();
-        bar_sync(2 + wg, 128);
-        wgmma_hold(d);
-        wgmma_fence();
-        #pragma unroll
-        for (int step = 0; step < 4; step++)
-            wide_product<true, true>(d, a[step], al[step], wide_further(wide_desc(at), step * 2048), wide_further(wide_desc(atl), step * 2048));
-        wgmma_commit();
-        wgmma_wait<0>(d);
+            for (int i = 0; i < 32; i++)
+                c[j][i] = c[j + 1][i];
     }
-    // The second warpgroup's share to shared memory, added by the first, scaled back by all.
+    // The second warpgroup's share through shared memory, added by the first and scaled back.
     f32x4 *x = (f32x4 *)s->half + (threadIdx.x & 127);
     if (wg == 1) {
         #pragma unroll
@@ -160,98 +145,312 @@ QRS_DEV void wide_pack(u8 *v, int begin, int tiles, bool low, wide_shared *s)
     }
     block_sync();
     if (wg == 0) {
+        const float up[2] = {s->up[wide_column(0)], s->up[wide_column(1)]};
         #pragma unroll
         for (int i = 0; i < 8; i++) {
             const f32x4 o = x[i * 128];
+            const f32x2 both = *(const f32x2 *)&s->up[wide_row(i)];
             float *to = s->gram + wide_column(0) * 68 + wide_row(i);
-            *(f32x2 *)to = {d[4 * i] + o.x, d[4 * i + 1] + o.y};
-            *(f32x2 *)(to + 8 * 68) = {d[4 * i + 2] + o.z, d[4 * i + 3] + o.w};
+            *(f32x2 *)to = {(d[4 * i] + o.x) * (up[0] * both.x), (d[4 * i + 1] + o.y) * (up[0] * both.y)};
+            *(f32x2 *)(to + 8 * 68) = {(d[4 * i + 2] + o.z) * (up[1] * both.x), (d[4 * i + 3] + o.w) * (up[1] * both.y)};
         }
     }
-    block_sync();
-    const float f = wide_power(s->shift[threadIdx.x & 63]);
-    #pragma unroll 4
-    for (int i = threadIdx.x >> 6; i < 64; i += 4)
-        s->gram[i * 68 + (threadIdx.x & 63)] *= f * wide_power(s->shift[i]);
     block_sync();
 }
 
-// V2 = P2 M below the top block, in place of P2's planes. Synchronises before.
-QRS_DEV void wide_below(u8 *v, int tiles, wide_shared *s)
+// M, where gram_pair leaves it, to s->half as fp16 pairs, a column a row of 128 bytes. Its rows take P2's powers of two, its columns get their own:
+// s->back takes them away again. Synchronises.
+QRS_CALL void wide_pack_m(wide_shared *s)
 {
-    const int wg = wide_group();
-    { // M's rows take P2's powers of two, its columns get their own
-        const int col = wide_mine();
-        u32 most = 0;
-        #pragma unroll 4
-        for (int i = (int)lane() >> 3; i < 64; i += 4) {
-            float &m = s->gram[i * 68 + col];
-            m *= wide_power(s->shift[i]);
-            const u32 bits = as_u32(m) & 0x7fffffffu;
-            most = most > bits ? most : bits;
-        }
-        const int shift = wide_shift(as_f32(wide_most(most)));
-        #pragma unroll 4
-        for (int i = (int)lane() >> 3; i < 64; i += 4)
-            s->gram[i * 68 + col] *= wide_power(-shift);
-        s->back[col] = wide_power(shift);
+    u8 *half = (u8 *)s->half;
+    const int col = threadIdx.x & 63, part = threadIdx.x >> 6;
+    const bool none = col < 32 && part >= 2;
+    const float *from = col < 32 ? s->half : s->gram;
+    float m[16];
+    u32 most = 0;
+    #pragma unroll
+    for (int i = 0; i < 16; i++) {
+        m[i] = none ? 0.0f : from[(16 * part + i) * 68 + col] * s->up[16 * part + i];
+        most = wide_larger(most, m[i]);
+    }
+    s->columns.top[part][col] = as_f32(most);
+    block_sync();
+    #pragma unroll
+    for (int i = 0; i < 4; i++)
+        most = wide_larger(most, s->columns.top[i][col]);
+    const int shift = wide_shift(as_f32(most));
+    const float f = wide_power(-shift);
+    s->back[col] = wide_power(shift);
+    #pragma unroll
+    for (int i = 0; i < 2; i++) {
+        u32 hi[4], lo[4];
+        #pragma unroll
+        for (int x = 0; x < 4; x++)
+            wide_split(f * m[8 * i + 2 * x], f * m[8 * i + 2 * x + 1], hi[x], lo[x]);
+        *(u32x4 *)(half + wide_chunk(col, 2 * part + i)) = {hi[0], hi[1], hi[2], hi[3]};
+        *(u32x4 *)(half + 8192 + wide_chunk(col, 2 * part + i)) = {lo[0], lo[1], lo[2], lo[3]};
     }
     block_sync();
+}
+
+// V below the top block: P2 M from P2's planes and wide_pack_m's M, or with `rows` what wide_rows left; sums of its squares to s->columns. One body for
+// all tiles: the registers go round.
+QRS_DEV void wide_below(wide_tile &c, u8 *v, int tiles, bool rows, wide_shared *s)
+{
+    const int wg = wide_group();
     u32 a[4][4], al[4][4];
+    float back[2] = {1.0f, 1.0f}, part[2][2] = {{0.0f, 0.0f}, {0.0f, 0.0f}}; // 32 short chains a column: tau is only as good as this sum
     #pragma unroll
-    for (int step = 0; step < 4; step++)
-        #pragma unroll
-        for (int x = 0; x < 4; x++) {
-            const float *m = s->gram + (16 * step + 8 * (x >> 1) + ((int)lane() & 3) * 2) * 68 + wide_column(x & 1);
-            wide_split(m[0], m[68], a[step][x], al[step][x]);
-        }
-    const float f0 = s->back[wide_column(0)], f1 = s->back[wide_column(1)];
-    const wide_places p = wide_fragment(v);
-    const u64 b0 = wide_desc(to_saddr(v)), bl0 = wide_desc(to_saddr(v) + ${NT * 8192});
+    for (int step = 0; step < 4; step++) {
+        const int l = lane(), row = ((int)warp() & 3) * 16 + (l & 15);
+        const saddr at = to_saddr(s->half) + wide_chunk(row, 2 * step + (l >> 4));
+        ldmatrix_x4(a[step], at);
+        ldmatrix_x4(al[step], at + 8192);
+    }
+    if (!rows)
+        back[0] = s->back[wide_column(0)], back[1] = s->back[wide_column(1)];
+    #pragma unroll
+    for (int j = 0; j < ${J}; j++)
+        wgmma_drop(c[j]);
+    const saddr sv = to_saddr(v);
     #pragma unroll 1
-    for (int tile = 1 + ((1 + wg) & 1); tile < tiles; tile += 2) {
-        const u64 b = wide_further(b0, tile * 8192), bl = wide_further(bl0, tile * 8192);
+    for (int t = wg; t < ${2 * J}; t += 2) {
         float d[32];
         #pragma unroll
         for (int i = 0; i < 32; i++)
             d[i] = 0.0f;
-        wgmma_hold(d);
-        wgmma_fence();
+        if (t > 0 && t < tiles) {
+            if (rows) {
+                #pragma unroll
+                for (int i = 0; i < 8; i++)
+                    #pragma unroll
+                    for (int h = 0; h < 2; h++) {
+                        const f32x2 x = wide_pair(v, t, i, h);
+                        d[4 * i + 2 * h] = x.x;
+                        d[4 * i + 2 * h + 1] = x.y;
+                    }
+            } else {
+                const u64 b = wide_desc(sv + t * 8192), bl = wide_desc(sv + ${NT * 8192} + t * 8192);
+                wgmma_hold(d);
+                wgmma_fence();
+                #pragma unroll
+                for (int step = 0; step < 4; step++)
+                    wide_product<true, false>(d, a[step], al[step], wide_further(b, step * 32), wide_further(bl, step * 32));
+                wgmma_commit();
+                wgmma_wait<0>(d);
+            }
+        }
         #pragma unroll
-        for (int step = 0; step < 4; step++)
-            wide_product<true, false>(d, a[step], al[step], wide_further(b, step * 32), wide_further(bl, step * 32));
-        wgmma_commit();
-        wgmma_wait<0>(d);
-        bar_sync(2 + wg, 128); // the tile has been read
+        for (int j = 0; j + 1 < ${J}; j++)
+            #pragma unroll
+            for (int i = 0; i < 32; i++)
+                c[j][i] = c[j + 1][i];
         #pragma unroll
-        for (int i = 0; i < 32; i++)
-            d[i] *= i & 2 ? f1 : f0;
-        wide_put(d, p, tile * 2048);
+        for (int i = 0; i < 32; i++) {
+            const int h = i >> 1 & 1;
+            const float x = back[h] * d[i];
+            c[${J - 1}][i] = x;
+            part[h][i & 1] = fmaf(x, x, part[h][i & 1]);
+        }
+    }
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const float square = wide_total(part[h][0] + part[h][1]);
+        if ((lane() & 3) == 0)
+            s->columns.sums[wg][wide_column(h)].x = square;
     }
 }
 
-// True, in a warp, when V of its columns and tau agree; tau becomes 2 / (v'v) of the v that is stored.
-QRS_DEV bool wide_agrees(u8 *v, int tiles, float *tau)
+// After wide_finish_top and wide_below: true when a column and its tau disagree; otherwise, or when anyway, tau becomes 2 / (v'v) of the v that is
+// stored. Synchronises, but for tau.
+QRS_DEV bool wide_disagrees(bool anyway, wide_shared *s, float *tau)
 {
-    const int col = wide_mine();
-    const wide_line line = wide_column_line(v, col);
-    f32x4 part = {0.0f, 0.0f, 0.0f, 0.0f}; // 16 short chains a column: tau is only as good as this sum
-    #pragma unroll 2
-    for (int i = wide_start(); i < 64 * tiles; i += 16) {
-        f32x4 x = wide_four(line, i);
-        x = {i > col ? x.x : 0.0f, i + 1 > col ? x.y : 0.0f, i + 2 > col ? x.z : 0.0f, i + 3 > col ? x.w : 0.0f};
-        part = {fmaf(x.x, x.x, part.x), fmaf(x.y, x.y, part.y), fmaf(x.z, x.z, part.z), fmaf(x.w, x.w, part.w)};
+    block_sync();
+    float now = 0.0f;
+    bool wrong = false;
+    if (threadIdx.x < 64) {
+        const int col = threadIdx.x;
+        float square = 1.0f + (s->columns.sums[0][col].x + s->columns.sums[1][col].x +
+                               ((s->columns.top[0][col] + s->columns.top[1][col]) + (s->columns.top[2][col] + s->columns.top[3][col])));
+        const float was = tau[col];
+        wrong = !(was == 0.0f || fabsf(fmaf(0.5f * was, square, -1.0f)) <= ${LIMIT});
+        now = was == 0.0f ? 0.0f : div_rn(2.0f, square);
     }
-    const float square = 1.0f + wide_total((part.x + part.y) + (part.z + part.w)), was = tau[col];
-    warp_sync(); // everybody has read it
-    if (wide_start() == 0)
-        tau[col] = was == 0.0f ? 0.0f : div_rn(2.0f, square);
-    return warp_all(was == 0.0f || fabsf(fmaf(0.5f * was, square, -1.0f)) <= ${LIMIT});
+    if (block_any(wrong) && !anyway)
+        return true;
+    if (threadIdx.x < 64)
+        tau[threadIdx.x] = now;
+    return false;
 }
 
-// T = (I + D striu(V'V))^-1 D as in fused_t.cuh, for 64 columns: blocks of 16 by substitution, then twice T12 = -T11 (G12 T22), G12 T22 in
-// G12's place. gram: V'V, symmetric; t: rows 68 apart. Synchronises.
-QRS_DEV void wide_build_t(float *gram, const float *tau, float *t)
+// The panel once more, one column after another: P2 back from its planes (exactly what the Gram recursion saw), the top block from spare, then a warp
+// holds every eighth column in registers, four adjacent rows a lane, and the column at work goes round through shared memory, a barrier a column.
+// Columns rotate through the registers, so that the next one is always number 0. Leaves V there for wide_below, s->rv and tau as the
+// recursion does. Synchronises.
+QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, float *tau)
+{
+    const int wg = wide_group(), w = warp(), l = lane();
+    {
+        const saddr sv = to_saddr(v);
+        const float f[2] = {s->up[wide_column(0)], s->up[wide_column(1)]};
+        #pragma unroll 1
+        for (int tile = wg; tile < tiles; tile += 2) {
+            float x[32];
+            #pragma unroll
+            for (int step = 0; step < 4; step++) {
+                u32 hi[4], lo[4];
+                ldmatrix_x4_trans(hi, sv + tile * 8192 + wide_place(step));
+                ldmatrix_x4_trans(lo, sv + ${NT * 8192} + tile * 8192 + wide_place(step));
+                #pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    float y[4];
+                    unpack_f16(hi[i], y[0], y[1]);
+                    unpack_f16(lo[i], y[2], y[3]);
+                    x[8 * step + 2 * i] = (y[0] + y[2]) * f[i & 1];
+                    x[8 * step + 2 * i + 1] = (y[1] + y[3]) * f[i & 1];
+                }
+            }
+            if (tile == 0)
+                #pragma unroll
+                for (int i = 0; i < 8; i++) {
+                    const f32x4 y = spare[i * 128 + (threadIdx.x & 127)];
+                    x[4 * i] = y.x, x[4 * i + 1] = y.y, x[4 * i + 2] = y.z, x[4 * i + 3] = y.w;
+                }
+            bar_sync(2 + wg, 128);
+            #pragma unroll
+            for (int i = 0; i < 8; i++)
+                #pragma unroll
+                for (int h = 0; h < 2; h++)
+                    wide_pair(v, tile, i, h) = {x[4 * i + 2 * h], x[4 * i + 2 * h + 1]};
+        }
+    }
+    block_sync();
+
+    float y[8][${J}][4];
+    #pragma unroll
+    for (int n = 0; n < 8; n++)
+        #pragma unroll
+        for (int r = 0; r < ${J}; r++) {
+            const int row = 128 * r + 4 * l;
+            const f32x4 x = row < 64 * tiles ? wide_four(v, 8 * n + w, row) : f32x4{0.0f, 0.0f, 0.0f, 0.0f};
+            y[n][r][0] = x.x, y[n][r][1] = x.y, y[n][r][2] = x.z, y[n][r][3] = x.w;
+        }
+    #pragma unroll 1
+    for (int turn = 0; turn < 8; turn++) {
+        #pragma unroll 1
+        for (int who = 0; who < 8; who++) {
+            const int step = 8 * turn + who;
+            float *u = s->half + (who & 1) * ${128 * J + 4}; // the column, from its pivot on, and the factor its products take
+            if (w == who) {
+                float squares = 0.0f, most = 0.0f, raw = 0.0f;
+                #pragma unroll
+                for (int r = 0; r < ${J}; r++)
+                    #pragma unroll
+                    for (int e = 0; e < 4; e++) {
+                        const int row = 128 * r + 4 * l + e;
+                        const float x = row > step ? y[0][r][e] : 0.0f;
+                        squares = fmaf(x, x, squares);
+                        most = fmaxf(most, fabsf(x));
+                        if (r == 0)
+                            raw = row == step ? y[0][r][e] : raw;
+                    }
+                raw = shfl(raw, step >> 2);
+                squares = warp_sum(squares);
+                power_of_two shrink = {1.0f, 1.0f}, grow = {1.0f, 1.0f};
+                bool zero = false;
+                if (squares < QRS_TINY_SQUARES * 0x1p12f) { // rare
+                    most = warp_max(most);
+                    zero = most == 0.0f;
+                    if (!zero && is_finite(raw)) {
+                        const int ex = pow2_exponent(fmaxf(most, fabsf(raw)));
+                        shrink = make_power_of_two(-ex);
+                        grow = make_power_of_two(ex);
+                        squares = 0.0f;
+                        #pragma unroll
+                        for (int r = 0; r < ${J}; r++)
+                            #pragma unroll
+                            for (int e = 0; e < 4; e++) {
+                                const float x = 128 * r + 4 * l + e > step ? times(shrink, y[0][r][e]) : 0.0f;
+                                squares = fmaf(x, x, squares);
+                            }
+                        squares = warp_sum(squares);
+                    }
+                }
+                const reflector h = zero ? no_reflector(raw) : make_reflector(times(shrink, raw), squares);
+                #pragma unroll
+                for (int r = 0; r < ${J}; r++) {
+                    const int row = 128 * r + 4 * l;
+                    float x[4], z[4];
+                    #pragma unroll
+                    for (int e = 0; e < 4; e++) {
+                        const float tail = times(shrink, y[0][r][e]);
+                        x[e] = row + e > step ? tail : row + e == step ? h.gap : 0.0f;
+                        z[e] = row + e > step ? tail * h.rho : row + e == step ? (zero ? raw : times(grow, h.beta)) : y[0][r][e];
+                    }
+                    *(f32x4 *)(u + row) = {x[0], x[1], x[2], x[3]};
+                    if (row < 64 * tiles)
+                        wide_four(v, step, row) = {z[0], z[1], z[2], z[3]};
+                }
+                if (l == 0) {
+                    u[${128 * J}] = h.step * h.rho;
+                    tau[step] = h.tau;
+                }
+            }
+            block_sync();
+            const float f = u[${128 * J}];
+            float x[${J}][4];
+            #pragma unroll
+            for (int r = 0; r < ${J}; r++) {
+                const f32x4 four = *(const f32x4 *)(u + 128 * r + 4 * l);
+                x[r][0] = four.x, x[r][1] = four.y, x[r][2] = four.z, x[r][3] = four.w;
+            }
+            float dot[8];
+            #pragma unroll
+            for (int n = 0; n < 8; n++) {
+                float part[2] = {0.0f, 0.0f};
+                #pragma unroll
+                for (int r = 0; r < ${J}; r++)
+                    #pragma unroll
+                    for (int e = 0; e < 4; e++)
+                        part[e & 1] = fmaf(x[r][e], y[n][r][e], part[e & 1]);
+                dot[n] = part[0] + part[1];
+            }
+            #pragma unroll
+            for (int mask = 16; mask > 0; mask >>= 1)
+                #pragma unroll
+                for (int n = 0; n < 8; n++)
+                    dot[n] += shfl_xor(dot[n], mask);
+            #pragma unroll
+            for (int n = 0; n < 8; n++) {
+                const float t = f * dot[n];
+                #pragma unroll
+                for (int r = 0; r < ${J}; r++)
+                    #pragma unroll
+                    for (int e = 0; e < 4; e++)
+                        y[n][r][e] = fmaf(-t, x[r][e], y[n][r][e]);
+            }
+        }
+        #pragma unroll
+        for (int n = 0; n < 8; n++)
+            #pragma unroll
+            for (int r = 0; r < ${J}; r++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++)
+                    y[n][r][e] = n < 7 ? y[n + 1][r][e] : 0.0f;
+    }
+    block_sync();
+    #pragma unroll 1
+    for (int i = 4 * (threadIdx.x >> 6); i < 64; i += 16) {
+        const f32x4 x = wide_four(v, threadIdx.x & 63, i);
+        float *at = s->rv + i * 68 + (threadIdx.x & 63);
+        at[0] = x.x, at[68] = x.y, at[136] = x.z, at[204] = x.w;
+    }
+    block_sync();
+}
+
+// T = (I + D striu(V'V))^-1 D as in fused_t.cuh, for 64 columns: blocks of 8 by substitution, then three times T12 = -T11 (G12 T22), G12 T22 in
+// G12's place. gram: V'V, symmetric; t: rows 68 apart. In two halves, so that something can be sent for between. Both synchronise.
+QRS_CALL void wide_begin_t(float *gram, const float *tau, float *t)
 {
     const int tid = threadIdx.x;
     #pragma unroll 1
@@ -259,21 +458,41 @@ QRS_DEV void wide_build_t(float *gram, const float *tau, float *t)
         ((f32x4 *)t)[e] = {0.0f, 0.0f, 0.0f, 0.0f};
     block_sync();
     if (tid < 64) { // thread = row of T; its block's columns one after another
-        const int o = tid & ~15, r = tid & 15;
+        const int o = tid & ~7, r = tid & 7;
         const float *g = gram + o * 69;
-        float x[16];
+        float x[8];
         #pragma unroll
-        for (int j = 0; j < 16; j++) {
-            float sum[2] = {0.0f, 0.0f};
+        for (int j = 0; j < 8; j++) {
+            float sum = 0.0f;
             #pragma unroll
             for (int i = 0; i < j; i++)
-                sum[i & 1] = fmaf(x[i], g[j * 68 + i], sum[i & 1]);
+                sum = fmaf(x[i], g[j * 68 + i], sum);
             const float f = tau[o + j];
-            x[j] = r == j ? f : r < j ? -f * (sum[0] + sum[1]) : 0.0f;
+            x[j] = r == j ? f : r < j ? -f * sum : 0.0f;
             t[tid * 68 + o + j] = x[j];
         }
     }
     block_sync();
+    #pragma unroll 1
+    for (int turn = 0; turn < 2; turn++) { // four pairs of blocks, an entry a thread
+        const int o = tid >> 6 << 4, r = tid >> 3 & 7, j = tid & 7;
+        const float *a = turn ? t + (o + r) * 68 + o : gram + (o + r) * 68 + o + 8;
+        const float *b = turn ? gram + o * 69 + 8 + j : t + (o + 8) * 69 + j;
+        float sum = 0.0f;
+        #pragma unroll
+        for (int i = 0; i < 8; i++)
+            sum = fmaf(a[i], b[i * 68], sum);
+        block_sync();
+        if (turn)
+            t[(o + r) * 68 + o + 8 + j] = -sum;
+        else
+            gram[(o + r) * 68 + o + 8 + j] = sum;
+        block_sync();
+    }
+}
+
+QRS_CALL void wide_build_t(float *gram, float *t)
+{
     // Both blocks of 32 at once, by the warps that form a product's upper right quarter; what else these products of 32 touch is zero in T.
     const int w = warp(), o = (w >> 2) * 32 * 69;
     #pragma unroll 1
@@ -301,50 +520,73 @@ QRS_DEV void wide_put_t(const float *t, u8 *to)
     }
 }
 
-// Factors panel k, which lies in v with its top block as tile 0, its rows of R last; rows: column by column. t: where its fp16 T goes. later:
-// some block comes after it, so V and T are wanted, with low planes if `low`, and on their way to scratch on return. Writes the block to H, tau
-// to shared memory. Returns false, and nothing is written, when the Gram recursion does not do.
-QRS_DEV bool wide_panel(const wide_stage &stage, int k, float *out, i64 ldh, const int *exponent, u8 *v, u8 *t, bool later, bool low, bool rows,
-                        wide_shared *s, float *tau)
+% local where = OUT == "col" and "(64 * k + col) * ldh + 64 * k + row" or "(64 * k + row) * ldh + 64 * k + col"
+% local inside = (M % 64 ~= 0 and " && 64 * k + row < " .. M or "") .. (N % 64 ~= 0 and " && 64 * k + col < " .. N or "")
+// The top block of panel k, finished, from s->rv to H; to s->gram as V's, with its ones and zeros, and sums of squares of what is below the ones.
+QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, wide_shared *s)
 {
-    const int tiles = ${NT} - k, steps = ${K} - 64 * k < 64 ? ${K} - 64 * k : 64;
-    if (rows)
-        wide_rows(v, tiles * 64, steps, tau);
-    // P2 and its Gram matrix, then V and its own, by the same code.
+    #pragma unroll 4
+    for (int e = threadIdx.x; e < 4096; e += 256) {
+        const int ${OUT == "col" and "row = e & 63, col = e >> 6" or "row = e >> 6, col = e & 63"};
+        const power_of_two f = make_power_of_two(row > col ? 0 : exponent[col] - QRS_LIFT);
+        if (true${inside})
+            out[${where}] = times(f, s->rv[row * 68 + col]);
+    }
+    const int col = threadIdx.x & 63;
+    float square = 0.0f;
+    #pragma unroll 4
+    for (int row = threadIdx.x >> 6; row < 64; row += 4) {
+        const int at = row * 68 + col;
+        const float x = row > col ? s->rv[at] : 0.0f;
+        s->gram[at] = row == col ? 1.0f : x;
+        square = fmaf(x, x, square);
+    }
+    s->columns.top[threadIdx.x >> 6][col] = square;
+}
+
+// Writes block k to H, and before that, with `panel`, factors it from tile k down: tau to shared memory, V's planes, with the low one if `low`, on
+// their way to scratch when some block comes `later`. t: T's place, until then the top block's for a second attempt. Returns true when the Gram recursion did
+// not do. Synchronises before.
+QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel, float *out, i64 ldh, const int *exponent, u8 *v, u8 *t,
+                        bool later, bool low, wide_shared *s, float *tau)
+{
+    const int steps = ${K} - 64 * k < 64 ? ${K} - 64 * k : 64, tiles = panel ? ${NT} - k : 0, turn = k < ${KP} ? k : 0;
+    bool rows = false;
+    block_sync(); // everybody is done with the update, and knows the exponents
+    float f[2] = {wide_apply(c, 0, exponent[wide_column(0)] - QRS_LIFT, tiles), wide_apply(c, 1, exponent[wide_column(1)] - QRS_LIFT, tiles)};
+    // First R above the panel, P2 and its Gram matrix, then V and its own, by the same code.
     #pragma unroll 1
-    for (int pass = rows; pass < 2; pass++) {
+    for (int pass = 0; pass < 2; pass++) {
+        wide_write(c, v, out, ldh, 64 * k, turn, pass ? 64 * k + 64 : 0, panel && pass == 0 ? 64 * k : ${NT * 64}, f);
+        if (!panel || (pass && !later))
+            return rows;
         if (pass == 0) {
-            wide_top(v, s->rv, false);
-            wide_measure(v, tiles, s->shift);
-        } else {
-            const bool agrees = wide_agrees(v, tiles, tau);
-            if (block_any(!agrees && !rows))
-                return false;
-            wide_write(v, out, ldh, 64 * k, k, true, exponent);
-            if (!later)
-                return true;
-            if (threadIdx.x < 64)
-                s->shift[threadIdx.x] = -6;
+            wide_take_top(c[0], s->rv, (f32x4 *)t);
+            wide_measure(c, tiles, s);
         }
+        wide_pack(c, v, 1 - pass, tiles, pass == 0 || shfl((int)low, 0), s);
+        if (pass)
+            break;
+        const bool good = gram_pair(s, tau, steps, k == ${NT - 1});
+        rows = block_any(!good);
+        #pragma unroll 1
+        for (int attempt = 0; attempt < 2; attempt++) {
+            if (shfl((int)rows, 0))
+                wide_rows(v, tiles, (const f32x4 *)t, s, tau);
+            else
+                wide_pack_m(s);
+            wide_finish_top(out, ldh, k, exponent, s);
+            wide_below(c, v, tiles, shfl((int)rows, 0), s);
+            if (!wide_disagrees(rows, s, tau))
+                break;
+            rows = true;
+        }
+        wide_give_top(c[0], s);
+        f[0] = f[1] = 1.0f;
+        if (threadIdx.x < 64)
+            wide_set_shift(s, threadIdx.x, -QRS_LIFT);
         block_sync();
-        wide_pack(v, 1 - pass, tiles, pass == 0 || shfl((int)low, 0), s);
-        if (pass == 0) {
-            const bool good = gram_pair(s, tau, steps, k == ${NT - 1});
-            if (threadIdx.x == 0)
-                s->verdict = good;
-            block_sync();
-            if (!s->verdict)
-                return false;
-            wide_below(v, tiles, s);
-            wide_top(v, s->rv, true);
-            block_sync();
-        }
     }
     wide_keep_v(stage, k, low);
-    wide_build_t(s->gram, tau, s->half);
-    wide_put_t(s->half, t);
-    fence_async_shared();
-    block_sync();
-    wide_keep_t(stage, k);
-    return true;
+    return rows;
 }

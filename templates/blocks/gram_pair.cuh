@@ -9,16 +9,17 @@
 struct wide_shared {
     float half[64 * 68];   // of the two recursions; also one warpgroup's share of a 64 x 64 sum; then T in fp32
     float rv[64 * 68];     // top block; then R on and above the diagonal, V below
-    float gram[64 * 68];   // G; then M; then V'V
-    int shift[64];         // what is packed times 2^-shift has its columns' largest magnitudes in [32, 64)
+    float gram[64 * 68];   // G; then M's right half; then V'V
+    wide_columns columns;
+    float down[64], up[64]; // powers of two: what is packed, times down, has its columns' largest magnitudes in [32, 64)
     float back[64], whole[64];
-    int verdict;
     gram_buffers recursion;
 };
 
-// All 256 threads call. s->rv: top block, becomes R on and above the diagonal and V below. s->gram: G of the rows below, becomes M. s->half is
-// overwritten. steps, bare: as in gram_recursion. Returns, in thread 0 alone, whether both recursions went well. Synchronises.
-QRS_DEV bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
+// All 256 threads call. s->rv: top block, becomes R on and above the diagonal and V below. s->gram: G of the rows below; its right half becomes M's,
+// and the left half of s->half M's top left quarter. steps, bare: as in gram_recursion. Returns false, in some thread, unless both recursions
+// went well. Synchronises.
+QRS_CALL bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
 {
     const int tid = threadIdx.x;
     float *rv = s->rv, *lower = rv + 32 * 68, *corner = lower + 32, *half = s->half, *z = half + 32;
@@ -33,7 +34,7 @@ QRS_DEV bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
         if (op == 1 || op == 5) {
             const int h = op == 5;
             if (!h || !second)
-                good = gram_recursion(h ? corner : rv, h ? g22 : half, s->whole + 32 * h, s->recursion, h ? g22 : half, h ? corner : rv,
+                good = gram_recursion(h ? corner : rv, h ? g22 : half, s->whole + 32 * h, &s->recursion, h ? g22 : half, h ? corner : rv,
                                       tau + 32 * h, steps - 32 * h, h && bare, h ? 128 : 256) && good;
             block_sync();
             continue;
@@ -52,12 +53,5 @@ QRS_DEV bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
         }
         gram_product(to, from, a, op == 0 || op == 4, b, 1.0f);
     }
-    #pragma unroll 1
-    for (int e = tid; e < 1024; e += 256) {
-        const int at = (e >> 5) * 68 + (e & 31);
-        gram[at] = half[at];
-        g21[at] = 0.0f;
-    }
-    block_sync();
     return good;
 }

@@ -110,19 +110,21 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
     }
 }
 
-// panel: stride 36; G of its rows from 32 on in s->gram already, visible to the block. False: nothing was written, take the rows.
+// The recursion, threads 0..127: panel has stride 36; G of its rows from 32 on is in s->gram already, visible to them.
+QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s, float *tau)
+{
+    if (threadIdx.x < 32)
+        s->whole[lane()] = gram_square(panel, s->gram, 32, lane());
+    const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, tau, ${K} - first, first + 32 >= ${M}, 128);
+    if (threadIdx.x == 0)
+        s->good = good;
+}
+
+// The rest, once all threads see what gram_factor left. False: nothing was written, take the rows.
 // Otherwise the panel holds R on and above the diagonal, V below, and tau (shared) its scalars. Synchronises; the caller does once more after.
-QRS_DEV bool gram_panel(float *panel, int first, gram_shared *s, float *tau)
+QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
 {
     const int l = lane(), w = warp(), tile0 = first / 16;
-    if (threadIdx.x < 32)
-        s->whole[l] = gram_square(panel, s->gram, 32, l);
-    if (w < 4) {
-        const bool good = gram_recursion(panel, s->gram, s->whole, s->buffers, s->m, s->rv, tau, ${K} - first, first + 32 >= ${M}, 128);
-        if (threadIdx.x == 0)
-            s->good = good;
-    }
-    block_sync();
     if (!s->good)
         return false;
     fused_tile c;

@@ -13,7 +13,7 @@ QRS_DEV void gram_split(float x, u32 &hi, u32 &lo)
 // to = from + A B (from null: 0) times `sign`, 32 x 32 x 32, rows 68 apart, all in shared memory, where `to` may be any of the others. A(i, k) is
 // a[68 i + k], or with `turned` a[68 k + i]. All 256 threads, two products at once: warps 0-3 one, warps 4-7 another; a warp forms a quarter,
 // or nothing where its `to` is null. Synchronises between and after.
-QRS_DEV void gram_product(float *to, const float *from, const float *a, bool turned, const float *b, float sign)
+QRS_CALL void gram_product(float *to, const float *from, const float *a, bool turned, const float *b, float sign)
 {
     const int w = warp(), g = lane() >> 2, q = lane() & 3, row = (w & 2) * 8 + g, col = (w & 1) * 16;
     const int ai = turned ? 1 : 68, ak = turned ? 68 : 1, place = row * 68 + col + 2 * q;

@@ -35,7 +35,8 @@ template <class T> QRS_DEV void sts_remote(u32 a, T v, QRS_AT) {
     memcpy(host::self()->services->shared(host::self(), a, sizeof v, "sts_remote", QRS_AT_PASS), &v,
            sizeof v);
 }
-QRS_DEV void st_async(u32 a, f32x4 v, u32 bar, QRS_AT) {
+template <class T> QRS_DEV void st_async(u32 a, T v, u32 bar, QRS_AT) {
+    static_assert(sizeof v == 16, "16 bytes at a time");
     host::self()->services->st_async(host::self(), a, &v, sizeof v, bar, QRS_AT_PASS);
 }
 QRS_DEV void mbar_arrive_remote(u32 bar, QRS_AT) {
@@ -83,11 +84,13 @@ template <class T> QRS_DEV void sts_remote(u32 a, T v) {
     as_words<T> r(v);
     move::store_cluster(a, r.word);
 }
-// Writes 16 bytes in another CTA and counts them on an mbarrier of that same CTA.
-QRS_DEV void st_async(u32 a, f32x4 v, u32 bar) {
+// Writes 16 bytes (f32x4, u32x4) in another CTA and counts them on an mbarrier of that same CTA.
+template <class T> QRS_DEV void st_async(u32 a, T v, u32 bar) {
+    static_assert(sizeof v == 16, "16 bytes at a time");
+    as_words<T> r(v);
     asm volatile(
-        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(a),
-        "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w), "r"(bar)
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(a),
+        "r"(r.word[0]), "r"(r.word[1]), "r"(r.word[2]), "r"(r.word[3]), "r"(bar)
         : "memory");
 }
 QRS_DEV void mbar_arrive_remote(u32 bar) {

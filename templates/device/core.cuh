@@ -40,7 +40,8 @@ struct alignas(64) tensor_map {
 
 #ifdef QRS_HOST
 
-#define QRS_DEV inline __attribute__((unused))
+#define QRS_DEV  inline __attribute__((unused))
+#define QRS_CALL static __attribute__((unused))
 #define QRS_GRID_CONSTANT
 #define QRS_KERNEL(name, threads, min_blocks)                                                                \
     enum { qrs_threads_of_##name = (threads) };                                                              \
@@ -100,6 +101,9 @@ template <class... A, void (*F)(A...)> struct entry<F> {
 #else // CUDA
 
 #define QRS_DEV           __device__ __forceinline__
+// A function that stays one: the compiler schedules it by itself, without the register pressure around its call. Nothing large may
+// live across the call.
+#define QRS_CALL          __device__ __noinline__
 #define QRS_GRID_CONSTANT __grid_constant__
 #define QRS_KERNEL(name, threads, min_blocks)                                                                \
     extern "C" __global__ void __launch_bounds__(threads, min_blocks) name

@@ -42,6 +42,10 @@ template <int KEEP, int R> QRS_DEV void wgmma_wait(float (&)[R], QRS_AT) {
     wgmma_wait<KEEP>(QRS_AT_PASS);
 }
 template <int R> QRS_DEV void wgmma_hold(float (&)[R]) {}
+template <int R> QRS_DEV void wgmma_drop(float (&d)[R]) {
+    for (int i = 0; i < R; i++)
+        d[i] = 0.0f;
+}
 template <int N, bool TRANS_B>
 QRS_DEV void wgmma_f16_rs(float (&d)[N / 2], u32 a0, u32 a1, u32 a2, u32 a3, u64 desc, bool accumulate,
                           QRS_AT) {
@@ -67,6 +71,12 @@ template <int R> QRS_DEV void wgmma_hold(float (&d)[R]) {
 #pragma unroll
     for (int i = 0; i < R; i++)
         asm volatile("" : "+f"(d[i])::"memory");
+}
+// What d held is not wanted, and need not live until here. (An undefined register would live from the kernel's start.)
+template <int R> QRS_DEV void wgmma_drop(float (&d)[R]) {
+#pragma unroll
+    for (int i = 0; i < R; i++)
+        asm volatile("mov.f32 %0, 0f00000000;" : "=f"(d[i]));
 }
 template <int KEEP, int R> QRS_DEV void wgmma_wait(float (&d)[R]) {
     wgmma_wait<KEEP>();

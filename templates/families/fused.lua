@@ -3,7 +3,7 @@
 -- R, V and tau, keep V_k and T_k. The trailing matrix is never stored, the panel never leaves fp32, and A is read once.
 
 local PANEL = 32
-local GRAM_BYTES = 16976 -- struct gram_shared without its norms
+local GRAM_BYTES = 17488 -- struct gram_shared without its norms
 
 local function products_of(shape, p)
   if p.products ~= "auto" then return p.products end
@@ -37,8 +37,7 @@ local function wide_layout(shape, device, p)
   v.O_X = 2 * nt * 8192
   v.O_T = v.O_X + 65536
   v.O_TAU = v.O_T + (v.PRODUCTS == 3 and 16384 or 32768)
-  v.O_SEEN = v.O_TAU + 256
-  v.O_EXP = v.O_SEEN + 32
+  v.O_EXP = v.O_TAU + 256
   v.O_FLAG = v.O_EXP + 256
   v.O_BAR = v.O_FLAG + 16
   v.SMEM = v.O_BAR + 16
@@ -65,32 +64,37 @@ local function layout(shape, device, p)
   v.STAGES = v.RESIDENT and 1 or p.stages
   v.STAGE = v.PLANE * v.PLANES
   v.LAYERS = ceildiv(m, v.RS)
-  -- Shared memory. Partial sums live while C is in registers, where the tile that C came from is idle: they overlap it.
+  -- Shared memory. Partial sums live while C is in registers, where the tile that C came from is idle: they overlap it, unless a tile has to
+  -- last (T is formed before its block is written out); then they have a place of their own, or T's take the second stage of V, idle by then.
   local at = 0
   local function take(bytes) local o = at; at = at + align(bytes, 128); return o end
-  v.O_RED = 0
+  v.OVERLAP = p.overlap == 1
+  v.LASTS = v.CLUSTER > 1 or v.OVERLAP
   v.O_WS = w * 4096
   v.O_WP = v.O_WS + 32 * 36 * 4
-  v.TILE = align(math.max(mt * 36 * 4, v.O_WP + 2048 * v.PLANES), 128)
+  local sums = align(v.O_WP + 2048 * v.PLANES, 128)
+  v.APART = v.LASTS and v.STAGES == 1
+  v.TILE = align(math.max(mt * 36 * 4, v.APART and 0 or sums), 128)
   v.O_V = take(v.RESIDENT and v.STAGE or v.STAGE * v.STAGES)
   v.O_T = take(v.RESIDENT and v.KP * 4096 or v.STAGES * 4096)
   v.O_STEP = take(64 * (w == 4 and 4 or w + 4) * 4 + 768)
-  v.O_TAU = take(32 * 4)
-  v.O_MAX = v.O_STEP -- while a block is scaled no panel is at work
-  v.O_EXP = take(32 * 4)
+  v.O_TAU = take(2 * 32 * 4)
+  v.O_SCALES = take(v.OVERLAP and 2 * 132 or 132)
   v.O_FLAG = take(32)
   v.O_READY = take(v.CLUSTER > 1 and v.KP * 20 + v.CLUSTER * 8 or 0) -- two mbarriers a panel, whether it was skipped, what the CTAs found
-  -- T's partial sums, where the tile is not to be waited for: in the second stage, which is idle then, or by themselves.
-  local sums = w * 4096 + 32 * 36 * 4
-  v.O_SUM = v.STAGES == 2 and v.STAGE >= sums and v.O_V + v.STAGE or take(v.CLUSTER > 1 and sums or 0)
+  v.O_SUM = v.LASTS and not v.APART and v.STAGE >= v.O_WP and v.O_V + v.STAGE or take(v.APART and sums or v.LASTS and v.O_WP or 0)
   v.GRAM = p.method == "gram"
   v.LIMIT = limit_of(shape, k)
-  v.O_GRAM = take(v.GRAM and GRAM_BYTES + w * 128 or 0)
+  -- The recursion is at work when no finished panel's V has to be in shared memory, so a stage of V has room for it.
+  local state = v.GRAM and GRAM_BYTES + w * 128 or 0
+  v.O_GRAM = not v.RESIDENT and v.STAGE >= state and v.O_V or take(state)
   v.T_BYTES = v.KP * 4096
   v.O_TILE = at
   -- A second tile, for the next block of A to arrive in, where there is room for it.
   v.TILES2 = at + 2 * v.TILE <= math.min(device.smem_optin, device.smem_sm // p.ctas_per_sm - 1024)
   v.SMEM = at + (v.TILES2 and 2 or 1) * v.TILE
+  -- A batch that leaves SMs idle lets the next launch start there.
+  v.ROOM = device.arch >= 90 and not shape.batch_invariant and shape.max_batch * p.ctas < device.sms
   return v
 end
 
@@ -105,7 +109,8 @@ local function wide(shape, device) return device.arch == 90 and shape.m > 384 an
 
 local function registers(v)
   if v.WIDE then return 255 end
-  return math.max(16 * v.TILES + 32 + 32, v.LAYERS * 6 + 45)
+  -- Where the panels are by recursion, rows are only what they fall back to: a few spills there do no harm.
+  return math.max(16 * v.TILES + 32 + 32, v.LAYERS * (v.GRAM and 5 or 6) + 45)
 end
 
 -- CTAs an SM, where V stays, its stages, CTAs a matrix: the first that fits. Without neighbours on its SM a CTA may take all of the shared
@@ -118,7 +123,7 @@ local function choice(shape, device)
   for ctas = (single or shape.m > 512) and 1 or 3, 1, -1 do
     for _, t in ipairs(tries) do
       local p = { update = "mma", threads = threads_of(shape, device), method = method_of(shape), products = "auto", ctas_per_sm = ctas, keep = t[1],
-                  stages = t[2], ctas = share }
+                  stages = t[2], ctas = share, overlap = 0 }
       local v = layout(shape, device, p)
       if v.SMEM <= device.smem_optin and (v.SMEM + 1024) * ctas <= device.smem_sm and registers(v) * p.threads * ctas <= 65536 then
         return ctas, t[1], t[2], share
@@ -126,6 +131,15 @@ local function choice(shape, device)
     end
   end
   return 1, "scratch", 1, share
+end
+
+-- Where a CTA is alone on its SM nobody else fills the time of the warps that a recursion leaves idle.
+local function overlap_of(shape, device)
+  if wide(shape, device) or not alone(shape, device) or shape.n <= 32 or threads_of(shape, device) ~= 256 or method_of(shape) ~= "gram" then return 0 end
+  local ctas, keep, stages, share = choice(shape, device)
+  local v = layout(shape, device, { update = "mma", threads = 256, method = "gram", products = "auto", ctas_per_sm = ctas, keep = keep,
+                                    stages = stages, ctas = share, overlap = 1 })
+  return v.TILES2 and v.SMEM <= device.smem_optin and 1 or 0
 end
 
 return {
@@ -147,6 +161,9 @@ return {
       default = function() return "auto" end },
     { name = "ctas", values = { 1, 2, 4, 8 }, doc = "CTAs of the cluster that shares a matrix, each taking every so many-th block of columns (update = mma; wgmma has one)",
       default = function(shape, device) return (select(4, choice(shape, device))) end },
+    { name = "overlap", values = { 0, 1 },
+      doc = "1: while four warps run the Gram recursion the others write the block before out, load the next and scale it (method = gram, room for two tiles)",
+      default = overlap_of },
     { name = "ctas_per_sm", values = { 1, 2, 3, 4 }, doc = "CTAs meant to share an SM: bounds registers and the grid",
       default = function(shape, device) return (choice(shape, device)) end },
     { name = "keep", values = { "shared", "scratch" }, doc = "where V and T of finished panels stay: shared memory, or global scratch (L2)",
@@ -169,6 +186,11 @@ return {
     if p.ctas > ceildiv(shape.n, 32) then return false, "more CTAs than blocks of 32 columns: lower ctas" end
     if math.min(shape.m, shape.n) > 1024 then return false, "fused walks at most 32 panels" end
     local v = layout(shape, device, p)
+    if p.overlap == 1 then
+      if p.method ~= "gram" then return false, "nobody is idle in a panel by rows: method = gram, or overlap = 0" end
+      if p.threads < 256 then return false, "four warps alone run the recursion: threads = 256, or overlap = 0" end
+      if not v.TILES2 then return false, "shared memory has no room for a second tile: overlap = 0" end
+    end
     if v.TILES > 4 then return false, "at most 64 rows a warp: use more threads" end
     if v.SMEM > device.smem_optin then return false, "shared memory does not suffice: keep = scratch, or fewer stages" end
     if (v.SMEM + 1024) * p.ctas_per_sm > device.smem_sm then -- the driver keeps 1 KB a CTA
@@ -189,7 +211,8 @@ return {
     return {
       products = v.SELECT and "1" or tostring(v.PRODUCTS),
       buffers = { { name = "V", bytes = ctas .. " * " .. each }, { name = "T", bytes = ctas .. " * " .. (v.RESIDENT and 0 or v.T_BYTES) } },
-      ops = { { op = "launch", kernel = "fused", grid = { v.CLUSTER > 1 and v.CLUSTER .. " * " .. ctas or ctas, 1, 1 }, block = v.THREADS, cluster = v.CLUSTER, smem = v.SMEM, cooperative = false,
+      ops = { { op = "launch", kernel = "fused", grid = { v.CLUSTER > 1 and v.CLUSTER .. " * " .. ctas or ctas, 1, 1 }, block = v.THREADS,
+                cluster = v.CLUSTER, smem = v.SMEM, cooperative = false, early = v.ROOM == true,
                 args = { { pointer = "A" }, { call = "lda" }, { call = "stride_a" }, { pointer = "H" }, { call = "ldh" },
                          { call = "stride_h" }, { pointer = "tau" }, { call = "stride_tau" }, { pointer = "info" }, { call = "batch" },
                          { workspace = "V" }, { workspace = "T" } } } },
@@ -203,6 +226,7 @@ return {
 #include "device/block.cuh"
 #include "device/mma.cuh"
 #include "device/copy.cuh"
+#include "device/launch.cuh"
 % if WIDE then
 #include "device/wgmma.cuh"
 #include "device/stmatrix.cuh"
@@ -216,7 +240,7 @@ using namespace qrs;
 % include("blocks/pack_reflector.cuh")
 % if WIDE then
 % include("blocks/fused_wide.cuh")
-% include("blocks/gram_recursion.cuh", { B = 32, NC = 2, LD = 68, LDM = 68 })
+% include("blocks/gram_recursion.cuh", { B = 32, NC = 2, LD = 68, LDM = 68, ROLLED = false })
 % include("blocks/gram_small.cuh", { NC = 2 })
 % include("blocks/gram_pair.cuh")
 % include("blocks/fused_wide_panel.cuh")
@@ -225,269 +249,220 @@ using namespace qrs;
 % include("blocks/fused_load.cuh")
 % include("blocks/fused_out.cuh")
 % include("blocks/fused_apply.cuh")
+% include("blocks/gram_small.cuh", { NC = 1 })
 % include("blocks/fused_t.cuh")
 % include("blocks/fused_rows.cuh")
 % if GRAM then
-% include("blocks/gram_recursion.cuh", { B = 32, NC = 1, LD = 36, LDM = 40 })
-% include("blocks/gram_small.cuh", { NC = 1 })
+% include("blocks/gram_recursion.cuh", { B = 32, NC = 1, LD = 36, LDM = 40, ROLLED = false })
 % include("blocks/gram_panel.cuh")
 % end
 
-// Byte offset of panel p's trapezoid among those before it (one plane).
-QRS_DEV int fused_trapezoid(int p) { return (p * ${MT} - 16 * p * (p - 1)) * 64; }
-
-// The first panel from p on that was not skipped, `end` when there is none.
-QRS_DEV int fused_next(const u32 *zero, int p, int end)
-{
-    while (p < end && (*zero >> p & 1))
-        p++;
-    return p;
-}
-
-% if not RESIDENT then
-// Starts the copy of panel p's V and T from scratch into a stage${CLUSTER > 1 and "; late: T is not there yet" or ""}.
-QRS_DEV void fused_fetch(saddr stage, const u8 *v, saddr t, const u8 *ts, int p${CLUSTER > 1 and ", bool late" or ""})
-{
-    const u8 *from = v + fused_trapezoid(p);
-    #pragma unroll 2
-    for (int i = 16 * (int)threadIdx.x; i < (${MT} - 32 * p) * 64; i += ${16 * THREADS}) {
-        cp_async16(stage + i, from + i);
-% if PRODUCTS == 3 then
-        cp_async16(stage + ${PLANE} + i, from + ${V_BYTES} + i);
-% end
-    }
-    for (int i = (int)threadIdx.x; i < ${CLUSTER > 1 and "(late ? 0 : 256)" or "256"}; i += ${THREADS})
-        cp_async16(t + 16 * i, ts + p * 4096 + 16 * i);
-    cp_async_commit();
-}
-% end
-
-% if CLUSTER > 1 then
-// What this CTA wrote is there for the others that wait for bar.
-QRS_DEV void fused_announce(saddr bar)
-{
-    block_sync();
-    if (threadIdx.x < ${CLUSTER})
-        mbar_arrive_remote(cluster_map(bar, (int)threadIdx.x));
-}
-% end
+% include("blocks/fused_walk.cuh")
 
 QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau,
                                        i64 stride_tau, int *info, i64 batch, u8 *v_scratch, u8 *t_scratch)
 {
+% if ROOM then
+    release_next();
+    wait_for_earlier();
+% end
     u8 *smem = dynamic_smem();
-    u8 *t = smem + ${O_T};
-    float *stau = (float *)(smem + ${O_TAU}), *largest = (float *)(smem + ${O_MAX});
-    int *exponent = (int *)(smem + ${O_EXP}), *bad = (int *)(smem + ${O_FLAG});
-    u32 *zero = (u32 *)(bad + 1); // bit p: panel p was zero throughout, so it has no reflectors
-    fused_step *step = (fused_step *)(smem + ${O_STEP});
 % if GRAM then
     gram_shared *gs = (gram_shared *)(smem + ${O_GRAM});
 % end
-    const saddr sv = to_saddr(smem + ${O_V});
     const int tid = (int)threadIdx.x;
     const i64 unit = blockIdx.x${CLUSTER > 1 and " / " .. CLUSTER or ""}; // the CTAs that share a matrix
-% if not RESIDENT then
-    v_scratch += unit * ${V_BYTES * PLANES};
-    t_scratch += unit * ${KP * 4096};
-% end
+    fused_matrix matrix = {v_scratch + unit * ${RESIDENT and 0 or V_BYTES * PLANES}, t_scratch + unit * ${RESIDENT and 0 or KP * 4096}, 0, 0};
 % if CLUSTER > 1 then
-    // ready, t_ready: an mbarrier a panel, complete once its V, its T are in scratch; skipped: it has no reflectors; found: bits of all
-    // CTAs, in that of rank 0, which take turns by matrix.
     const int rank = cluster_rank();
-    const saddr ready = to_saddr(smem + ${O_READY}), t_ready = ready + ${KP * 8};
-    const float *skipped = (const float *)(smem + ${O_READY + KP * 16});
-    const float *found = (const float *)(smem + ${O_READY + KP * 20});
-    float *t_red = (float *)(smem + ${O_SUM});
-    u32 parity = 0;
+    float *found_by = (float *)(smem + ${O_READY + KP * 20}); // what all CTAs found, in that of rank 0; matrices take turns
     if (tid < ${2 * KP})
-        mbar_init(ready + 8 * tid, 1);
+        mbar_init(fused_ready(tid), 1);
     fence_mbar_init();
     cluster_sync();
+% if RESIDENT then
+    fused_expect();
+% end
 % end
 
     i64 b = unit;
-    int k = ${CLUSTER > 1 and "rank" or "0"}${TILES2 and ", turn = 0" or ""};
-    fused_request((float *)(smem + ${O_TILE}), a + b * stride_a, lda, ${CLUSTER > 1 and "32 * k" or "0"});
+    int k = ${CLUSTER > 1 and "rank" or "0"}, flags = 0${TILES2 and ", turn = 0" or ""};
+    fused_request(fused_all(), (float *)(smem + ${O_TILE}), a + b * stride_a, lda, 32 * k);
     cp_async_commit();
+% if OVERLAP then
+    // The block before, whose columns are yet to be written.
+    i64 b_before = 0;
+    int k_before = -1;
+    cp_async_wait<0>();
+    block_sync();
+    int unused;
+    fused_exponents(fused_all(), (float *)(smem + ${O_TILE}), (fused_scales *)(smem + ${O_SCALES}), (fused_largest *)(smem + ${O_STEP}), unused);
+    block_sync();
+% end
     #pragma unroll 1
     while (b < batch) { // a column block a turn
-        const int first = 32 * k, done = k < ${KP} ? k : ${KP}, rows = ${MT} - first;
+        const int first = 32 * k, rows = ${MT} - first;
         float *tile = (float *)(smem + ${O_TILE}${TILES2 and " + turn * " .. TILE or ""}), *panel = tile + first * 36;
-        float *red = tile, *ws = tile + ${O_WS // 4};
-        u8 *wp = (u8 *)tile + ${O_WP};
-        if (k ${CLUSTER > 1 and "< " .. CLUSTER or "== 0"} && tid == 0) {
-            bad[0] = bad[2] = 0;
-            *zero = 0;
-        }
+        float *sums = ${APART and "(float *)(smem + " .. O_SUM .. ")" or "tile"}; // where C is while in registers, or beside it
+        fused_scales *scales = (fused_scales *)(smem + ${O_SCALES}${OVERLAP and " + turn * 132" or ""});
+        float *stau = (float *)(smem + ${O_TAU})${OVERLAP and " + 32 * turn" or ""};
+% if OVERLAP then
+        const int found = scales->found, ex = scales->exponent[lane()];
+% else
         cp_async_wait<0>();
         block_sync();
-        bool filled;
-        const int ex = fused_exponents(tile, largest, bad, exponent, filled);
-        fused_tile c;
+        int found;
+        const int ex = fused_exponents(fused_all(), tile, scales, (fused_largest *)(smem + ${O_STEP}), found);
+% end
+        const bool filled = found != 0, factor = filled && k < ${KP};
+        flags |= found >> 1;
         if (filled) {
+            fused_tile c;
             fused_take(c, tile, ex);
             block_sync(); // partial sums go where the tile lies
-% if RESIDENT then
-            #pragma unroll 1
-% if CLUSTER > 1 then
-            for (int p = 0; p < done; p++) {
-                mbar_wait_cluster(ready + 8 * p, parity);
-                if (skipped[p] == 0.0f)
-                    fused_apply(c, p, sv + fused_trapezoid(p), red, ws, wp, t + p * 4096, t_ready + 8 * p, parity);
-            }
-            block_sync();
-% else
-            for (int p = fused_next(zero, 0, done); p < done; p = fused_next(zero, p + 1, done))
-                fused_apply(c, p, sv + fused_trapezoid(p), red, ws, wp, t + p * 4096);
-% end
-% elseif CLUSTER > 1 then
-            // Panels up to the one this CTA made last are there, and come a stage ahead; the others are late, and T of one later than its V.
-            #pragma unroll 1
-            for (int p = 0, stage = 0, here = -1; p < done; p++) {
-                const bool late = p > k - ${CLUSTER};
-                mbar_wait_cluster(ready + 8 * p, parity);
-                if (skipped[p] != 0.0f)
-                    continue;
-                if (here != p)
-                    fused_fetch(sv + stage * ${STAGE}, v_scratch, to_saddr(t + stage * 4096), t_scratch, p, late);
-                bool ahead = false;
-% if STAGES == 2 then
-                if (p + 1 < done && p + 1 <= k - ${CLUSTER}) {
-                    mbar_wait_cluster(ready + 8 * (p + 1), parity);
-                    mbar_wait_cluster(t_ready + 8 * (p + 1), parity);
-                    ahead = skipped[p + 1] == 0.0f;
-                }
-                if (ahead) {
-                    here = p + 1;
-                    fused_fetch(sv + (stage ^ 1) * ${STAGE}, v_scratch, to_saddr(t + (stage ^ 1) * 4096), t_scratch, here, false);
-                    cp_async_wait<1>();
-                } else {
-                    cp_async_wait<0>();
-                }
-% else
-                cp_async_wait<0>();
-% end
-                block_sync();
-                fused_apply(c, p, sv + stage * ${STAGE}, red, ws, wp, t + stage * 4096, t_ready + 8 * p, parity, late ? t_scratch + p * 4096 : nullptr);
-                block_sync();
-                stage ^= ${STAGES - 1};
-            }
-% else
-% if STAGES == 2 then
-            // Stages take turns; the next panel's V and T are on their way while this one is applied.
-            #pragma unroll 1
-            for (int p = -1, next = fused_next(zero, 0, done), stage = 0;; stage ^= 1) {
-                if (next < done)
-                    fused_fetch(sv + stage * ${STAGE}, v_scratch, to_saddr(t + stage * 4096), t_scratch, next);
-                if (p >= 0)
-                    fused_apply(c, p, sv + (stage ^ 1) * ${STAGE}, red, ws, wp, t + (stage ^ 1) * 4096);
-                if (next >= done)
-                    break;
-                cp_async_wait<0>();
-                block_sync();
-                p = next;
-                next = fused_next(zero, p + 1, done);
-            }
-% else
-            #pragma unroll 1
-            for (int p = fused_next(zero, 0, done); p < done; p = fused_next(zero, p + 1, done)) {
-                fused_fetch(sv, v_scratch, to_saddr(t), t_scratch, p);
-                cp_async_wait<0>();
-                block_sync();
-                fused_apply(c, p, sv, red, ws, wp, t);
-                block_sync();
-            }
-% end
-% end
+            fused_update(c, k, sums, matrix);
 % if GRAM then
-            if (k < ${KP}) {
-                gram_product(c, 2 * k + 2, red);
+            if (factor) {
+                gram_product(c, 2 * k + 2, sums);
                 block_sync();
-                gram_total(red, gs->gram);
+                gram_total(sums, gs->gram);
+                block_sync();
             }
 % end
-            block_sync();
             fused_give(c, tile, 0);
         } else if (k < ${KP}) { // a zero block stays zero under any reflector
-            if (tid == 0)
-                *zero |= 1u << k;
+            matrix.zero |= 1u << k;
             if (tid < 32)
                 stau[tid] = 0.0f;
         }
-% if CLUSTER > 1 then
         const bool last = k + ${CLUSTER} >= ${NP};
-        const i64 b_next = last ? b + gridDim.x / ${CLUSTER} : b;
-        const int k_next = last ? rank : k + ${CLUSTER};
-% else
-        const bool last = k == ${NP - 1};
-        const i64 b_next = last ? b + gridDim.x : b;
-        const int k_next = last ? 0 : k + 1;
-% end
-% if TILES2 then
-        turn ^= 1;
+        const i64 b_next = last ? b + gridDim.x${CLUSTER > 1 and " / " .. CLUSTER or ""} : b;
+        const int k_next = last ? ${CLUSTER > 1 and "rank" or "0"} : k + ${CLUSTER};
+% if TILES2 and not OVERLAP then
         if (b_next < batch)
-            fused_request((float *)(smem + ${O_TILE} + turn * ${TILE}), a + b_next * stride_a, lda, 32 * k_next);
+            fused_request(fused_all(), (float *)(smem + ${O_TILE} + (turn ^ 1) * ${TILE}), a + b_next * stride_a, lda, 32 * k_next);
         cp_async_commit();
 % end
         block_sync();
-        u8 *v = smem + ${O_V}${RESIDENT and " + fused_trapezoid(k)" or ""};
-        if (filled && k < ${KP}) {
+% if OVERLAP then
+        if (warp() < 4) {
+            if (factor)
+                gram_factor(panel, first, gs, stau);
+        } else {
+            const fused_team side = {tid - 128, ${THREADS - 128}, (int)warp() - 4, ${W - 4}, 2};
+            float *other = (float *)(smem + ${O_TILE} + (turn ^ 1) * ${TILE});
+            fused_scales *others = (fused_scales *)(smem + ${O_SCALES} + (turn ^ 1) * 132);
+            if (k_before >= 0)
+                fused_leave(side, other, h + b_before * stride_h, ldh, k_before, others->exponent, tau + b_before * stride_tau, (float *)(smem + ${O_TAU}) + 32 * (turn ^ 1));
+            fused_sync(side);
+            if (b_next < batch) {
+                fused_request(side, other, a + b_next * stride_a, lda, 32 * k_next);
+                cp_async_commit();
+                cp_async_wait<0>();
+                fused_sync(side);
+                fused_exponents(side, other, others, (fused_largest *)(smem + ${O_STEP}), unused); // no panel goes by rows now
+            }
+        }
+        block_sync();
+% elseif GRAM then
+        if (factor && warp() < 4)
+            gram_factor(panel, first, gs, stau);
+        block_sync();
+% end
+        if (factor) {
 % if GRAM then
-            const bool by_gram = gram_panel(panel, first, gs, stau);
-            if (!by_gram && tid == 0)
-                bad[2] = 2;
+            const bool by_gram = gram_finish(panel, first, gs, stau);
+            if (!by_gram)
+                flags |= 2;
             if (!by_gram)
 % end
-            fused_rows(panel, rows, ${K} - first < 32 ? ${K} - first : 32, step, stau);
+            fused_rows(panel, rows, ${K} - first < 32 ? ${K} - first : 32, (fused_step *)(smem + ${O_STEP}), stau);
             block_sync();
+% if not (RESIDENT and CLUSTER > 1) then
             if (k < ${USED})
-                fused_reflectors(panel, rows, v${RESIDENT and "" or ", v_scratch + fused_trapezoid(k)"});
+                fused_reflectors(panel, rows, fused_v(k)${RESIDENT and "" or ", matrix.v + fused_trapezoid(k)"});
+% end
         }
-% if CLUSTER > 1 then
+% local place = LASTS and "(float *)(smem + " .. O_SUM .. ")" or "tile"
+% local build = "fused_build_t(k, to_saddr(fused_v(k)), " .. place .. ", " .. place .. " + " .. O_WS // 4 .. ", stau, fused_t(k)" .. (not RESIDENT and ", matrix.t + k * 4096" or CLUSTER > 1 and ", fused_t_ready(k)" or "") .. ");"
+% if CLUSTER > 1 and RESIDENT then
+        if (k < ${USED}) { // a zero panel too: the others count on it, and with tau = 0 it does nothing
+            if (!filled)
+                block_sync(); // stau
+            fused_reflectors(panel, rows, fused_v(k), fused_ready(k));
+            block_sync();
+            ${build}
+        }
+% elseif CLUSTER > 1 then
         if (k < ${USED}) {
             if (tid < ${CLUSTER})
-                sts_remote(cluster_map(ready + ${KP * 16} + 4 * k, tid), filled ? 0.0f : 1.0f);
-            fused_announce(ready + 8 * k);
-            if (filled) {
-                fused_build_t(k, to_saddr(v), t_red, t_red + ${W * 1024}, stau, ${RESIDENT and "t + k * 4096" or "t, t_scratch + k * 4096"});
-            }
-            fused_announce(t_ready + 8 * k);
+                sts_remote(cluster_map(to_saddr(fused_skipped(k)), tid), filled ? 0.0f : 1.0f);
+            fused_announce(fused_ready(k));
+            if (filled)
+                ${build}
+            fused_announce(fused_t_ready(k));
         }
+% elseif OVERLAP then
+        block_sync();
+        if (filled && k < ${USED})
+            ${build}
 % end
-        fused_out(tile, h + b * stride_h, ldh, first, k < ${KP} ? first : ${MT}, exponent);
-        if (tid < 32 && first + tid < ${K})
-            tau[b * stride_tau + first + tid] = stau[tid];
+% if not OVERLAP then
+        fused_leave(fused_all(), tile, h + b * stride_h, ldh, k, scales->exponent, tau + b * stride_tau, stau);
         block_sync();
 % if CLUSTER == 1 then
         if (filled && k < ${USED})
-            fused_build_t(k, to_saddr(v), red, ws, stau, ${RESIDENT and "t + k * 4096" or "t, t_scratch + k * 4096"});
+            ${build}
 % end
 % if not TILES2 then
         if (b_next < batch)
-            fused_request(tile, a + b_next * stride_a, lda, 32 * k_next);
+            fused_request(fused_all(), tile, a + b_next * stride_a, lda, 32 * k_next);
         cp_async_commit();
 % end
+% end
+        if (last) {
 % if CLUSTER > 1 then
-        if (last) { // nobody writes over V while it is applied elsewhere
             if (tid == 0)
-                sts_remote(cluster_map(ready + ${KP * 20} + 4 * (parity * ${CLUSTER} + rank), 0), (float)(bad[0] | bad[2]));
-            cluster_sync();
+                sts_remote(cluster_map(to_saddr(found_by + matrix.parity * ${CLUSTER} + rank), 0), (float)flags);
+% if RESIDENT then
+            fused_came(matrix.parity);
+% end
+            cluster_sync(); // and nobody writes over V while it is applied elsewhere
+% if RESIDENT then
+            fused_expect();
+% end
             if (info && rank == 0 && tid == 0) {
-                int all = 0;
                 for (int i = 0; i < ${CLUSTER}; i++)
-                    all |= (int)found[parity * ${CLUSTER} + i];
-                info[b] = all;
+                    flags |= (int)found_by[matrix.parity * ${CLUSTER} + i];
+                info[b] = flags;
             }
-            parity ^= 1;
-        }
+            matrix.parity ^= 1;
+            matrix.zero = 0;
 % else
-        if (last && info && tid == 0)
-            info[b] = bad[0] | bad[2];
+            if (info && tid == 0)
+                info[b] = flags;
+            matrix.zero = 0;
+% end
+            flags = 0;
+        }
+% if OVERLAP then
+        b_before = b;
+        k_before = k;
+% end
+% if TILES2 then
+        turn ^= 1;
 % end
         b = b_next;
         k = k_next;
     }
+% if OVERLAP then
+    if (k_before >= 0) {
+        block_sync();
+        fused_leave(fused_all(), (float *)(smem + ${O_TILE} + (turn ^ 1) * ${TILE}), h + b_before * stride_h, ldh, k_before,
+                    ((fused_scales *)(smem + ${O_SCALES} + (turn ^ 1) * 132))->exponent, tau + b_before * stride_tau,
+                    (float *)(smem + ${O_TAU}) + 32 * (turn ^ 1));
+    }
+% end
 }
 QRS_ENTRY(fused)
 % end

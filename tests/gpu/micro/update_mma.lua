@@ -10,7 +10,7 @@ return {
     local mt = align(shape.m, 16)
     local v = { M = shape.m, N = 64, K = 32, MT = mt, W = W, THREADS = 32 * W, TILES = ceildiv(mt // 16, W), RS = 4 * W, LAYERS = ceildiv(shape.m, 4 * W),
                 IN = "row", OUT = "row", RESIDENT = true, CLUSTER = 1, HALVES = 1, PRODUCTS = shape.precision == "fp16" and 1 or 3,
-                PLANE = mt * 64, V_BYTES = mt * 64, O_WS = W * 4096, O_WP = W * 4096 + 32 * 36 * 4 }
+                KP = 1, PLANE = mt * 64, V_BYTES = mt * 64, O_WS = W * 4096, O_WP = W * 4096 + 32 * 36 * 4 }
     v.O_TILE = 16384 + 2 * v.PLANE
     return v
   end,
@@ -35,31 +35,32 @@ using namespace qrs;
 % include("blocks/fused_load.cuh")
 % include("blocks/fused_out.cuh")
 % include("blocks/fused_apply.cuh")
+% include("blocks/gram_small.cuh", { NC = 1 })
 % include("blocks/fused_t.cuh")
 % include("blocks/fused_rows.cuh")
 
 // A block of 32 columns into c, scaled.
-QRS_DEV void load_block(fused_tile &c, float *tile, const float *a, i64 lda, int first, float *largest, int *bad, int *exponent)
+QRS_DEV void load_block(fused_tile &c, float *tile, const float *a, i64 lda, int first, fused_scales *scales)
 {
-    bool filled;
-    fused_request(tile, a, lda, first);
+    int found;
+    fused_request(fused_all(), tile, a, lda, first);
     cp_async_commit();
     cp_async_wait<0>();
     block_sync();
-    fused_take(c, tile, fused_exponents(tile, largest, bad, exponent, filled));
+    fused_take(c, tile, fused_exponents(fused_all(), tile, scales, (fused_largest *)(scales + 1), found));
     block_sync();
 }
 
 QRS_KERNEL(update_mma, ${THREADS}, 1)(const float *a, i64 lda, float *h, i64 ldh, float *tau, int *info)
 {
     u8 *smem = dynamic_smem(), *v = smem + 16384;
-    float *stau = (float *)smem, *largest = stau + 64, *tile = (float *)(smem + ${O_TILE});
-    u8 *t = (u8 *)(largest + ${THREADS});
-    int *exponent = (int *)(stau + 32), *bad = (int *)(t + 4096);
+    float *stau = (float *)smem, *tile = (float *)(smem + ${O_TILE});
+    fused_scales *scales = (fused_scales *)(smem + 256);
+    u8 *t = smem + 2048;
     float *red = tile, *ws = tile + ${O_WS // 4};
     u8 *wp = (u8 *)tile + ${O_WP};
     fused_tile c;
-    load_block(c, tile, a, lda, 0, largest, bad, exponent);
+    load_block(c, tile, a, lda, 0, scales);
     fused_give(c, tile, 0);
     block_sync();
     fused_rows(tile, ${M}, 32, (fused_step *)(smem + 8192), stau);
@@ -67,12 +68,12 @@ QRS_KERNEL(update_mma, ${THREADS}, 1)(const float *a, i64 lda, float *h, i64 ldh
     fused_reflectors(tile, ${M}, v);
     block_sync();
     fused_build_t(0, to_saddr(v), red, ws, stau, t);
-    load_block(c, tile, a, lda, 32, largest, bad, exponent);
+    load_block(c, tile, a, lda, 32, scales);
     fused_apply(c, 0, to_saddr(v), red, ws, wp, t);
     block_sync();
     fused_give(c, tile, 0);
     block_sync();
-    fused_out(tile, h, ldh, 32, ${MT}, exponent);
+    fused_out(fused_all(), tile, h, ldh, 32, ${MT}, scales->exponent);
     block_sync();
     const u32 begun = clock32();
     #pragma unroll 1

@@ -1,13 +1,14 @@
-#line 200 "families/fused.lua"
+#line 223 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
 #include "device/block.cuh"
 #include "device/mma.cuh"
 #include "device/copy.cuh"
-#line 211 "families/fused.lua"
+#include "device/launch.cuh"
+#line 235 "families/fused.lua"
 #include "device/cluster.cuh"
-#line 213 "families/fused.lua"
+#line 237 "families/fused.lua"
 
 using namespace qrs;
 
@@ -105,57 +106,81 @@ QRS_DEV float times(power_of_two f, float x)
 // halves of split fp16 operands away from fp16's subnormals.
 #define QRS_LIFT 6
 
-typedef float fused_tile[2][2][2][4];
+typedef float fused_tile[2][3][2][4];
+
+// The warps that do something together: all of the block, or some of them (barrier: theirs, 0 for the block's).
+struct fused_team {
+    int thread, threads, warp, warps, barrier;
+};
+QRS_DEV fused_team fused_all() { return {(int)threadIdx.x, 256, (int)warp(), 8, 0}; }
+QRS_DEV void fused_sync(fused_team team)
+{
+    if (team.barrier == 0)
+        block_sync();
+    else
+        bar_sync(team.barrier, team.threads);
+}
 
 // Starts the copy of the 32 columns from `first` on. Asynchronous: the caller commits, waits and synchronises.
-QRS_DEV void fused_request(float *tile, const float *a, i64 lda, int first)
+QRS_DEV void fused_request(fused_team team, float *tile, const float *a, i64 lda, int first)
 {
-    const int left = 176 - first, tid = (int)threadIdx.x;
+    const int left = 352 - first;
     const saddr to = to_saddr(tile);
     a += first;
-#line 22 "blocks/fused_load.cuh"
+#line 35 "blocks/fused_load.cuh"
     if (left >= 32 && ((((u64)a >> 2) | (u64)lda) & 3) == 0) {
         #pragma unroll 1
-        for (int e = tid; e < 1408; e += 256)
+        for (int e = team.thread; e < 2816; e += team.threads)
             cp_async16(to + (e >> 3) * 144 + (e & 7) * 16, a + (e >> 3) * lda + (e & 7) * 4);
     } else {
         #pragma unroll 1
-        for (int e = tid; e < 5632; e += 256)
+        for (int e = team.thread; e < 11264; e += team.threads)
             if ((e & 31) < left)
                 cp_async4(to + (e >> 5) * 144 + (e & 31) * 4, a + (e >> 5) * lda + (e & 31));
     }
-#line 40 "blocks/fused_load.cuh"
-    #pragma unroll 1
-    for (int e = tid; e < 6144; e += 256)
-        if ((e >> 5) >= 176 || (e & 31) >= left)
-            tile[(e >> 5) * 36 + (e & 31)] = 0.0f;
-#line 45 "blocks/fused_load.cuh"
+#line 58 "blocks/fused_load.cuh"
 }
 
-// The exponent of column `lane`, 0 for a zero column; also to exponent[32] (shared). largest: [W][32], shared. *bad is set (never
-// cleared) to 1 when an entry is not finite. Synchronises once, before it writes exponent.
-QRS_DEV int fused_exponents(const float *tile, float *largest, int *bad, int *exponent, bool &filled)
+// Column exponents of a tile that is there.
+struct fused_scales {
+    int exponent[32]; // 0 for a zero column
+    int found;        // bits: 1 something is not zero, 2 something is not finite
+};
+struct fused_largest { // by warp, on the way
+    float most[8][32];
+    int odd[8];
+};
+
+// Synchronises once; the scales are for whoever comes after the team's next barrier. Returns the exponent of column `lane`.
+QRS_DEV int fused_exponents(fused_team team, const float *tile, fused_scales *s, fused_largest *of, int &found)
 {
     float most = 0.0f;
     bool odd = false;
     #pragma unroll 4
-    for (int i = (int)warp(); i < 192; i += 8) {
+    for (int i = team.warp; i < 352; i += team.warps) {
         const float v = fabsf(tile[i * 36 + lane()]);
         const bool finite = v <= 0x1.fffffep127f;
         odd = odd || !finite;
         most = fmaxf(most, finite ? v : 0.0f);
     }
-    largest[threadIdx.x] = most;
-    if (odd)
-        *bad = 1;
-    block_sync();
+    odd = warp_any(odd);
+    of->most[team.warp][lane()] = most;
+    if (lane() == 0)
+        of->odd[team.warp] = odd;
+    fused_sync(team);
     #pragma unroll
     for (int v = 0; v < 8; v++)
-        most = fmaxf(most, largest[v * 32 + lane()]);
+        if (v < team.warps) {
+            most = fmaxf(most, of->most[v][lane()]);
+            odd = odd || of->odd[v];
+        }
     const int ex = most > 0.0f ? pow2_exponent(most) : 0;
-    if (warp() == 0)
-        exponent[lane()] = ex;
-    filled = warp_any(most > 0.0f) || *bad;
+    found = (warp_any(most > 0.0f) || odd ? 1 : 0) | (odd ? 2 : 0);
+    if (team.warp == 0) {
+        s->exponent[lane()] = ex;
+        if (lane() == 0)
+            s->found = found;
+    }
     return ex;
 }
 
@@ -170,8 +195,8 @@ QRS_DEV void fused_take(fused_tile &c, const float *tile, int ex)
     for (int s = 0; s < 4; s++) {
         const power_of_two f = make_power_of_two(QRS_LIFT - shfl(ex, 8 * s + (int)(lane() >> 2)));
         #pragma unroll
-        for (int i = 0; i < 2; i++) {
-            const bool in = i * 8 + (int)warp() < 12;
+        for (int i = 0; i < 3; i++) {
+            const bool in = i * 8 + (int)warp() < 22;
             #pragma unroll
             for (int n = 0; n < 2; n++)
                 #pragma unroll
@@ -185,8 +210,8 @@ QRS_DEV void fused_give(const fused_tile &c, float *tile, int tile0)
 {
     float *at = tile + fused_place();
     #pragma unroll
-    for (int i = 0; i < 2; i++)
-        if (i * 8 + (int)warp() >= tile0 && i * 8 + (int)warp() < 12)
+    for (int i = 0; i < 3; i++)
+        if (i * 8 + (int)warp() >= tile0 && i * 8 + (int)warp() < 22)
             #pragma unroll
             for (int s = 0; s < 4; s++)
                 #pragma unroll
@@ -198,22 +223,31 @@ QRS_DEV void fused_give(const fused_tile &c, float *tile, int tile0)
 #line 1 "blocks/fused_out.cuh"
 // A finished tile of 32 columns: to H, and its reflectors to fp16 planes.
 //
-// Parameters: M, N; MT, W, THREADS, OUT; PRODUCTS, PLANE, V_BYTES, RESIDENT as in the family.
+// Parameters: M, N, K, KP; MT, W, THREADS, OUT; PRODUCTS, PLANE, V_BYTES, RESIDENT as in the family.
 // The tile (fused_load.cuh) holds R on and above the diagonal of the panel, still scaled, and V below it. top: the panel's first row, MT when
 // the columns lie past the last panel.
-QRS_DEV void fused_out(const float *tile, float *h, i64 ldh, int first, int top, const int *exponent)
+QRS_DEV void fused_out(fused_team team, const float *tile, float *h, i64 ldh, int first, int top, const int *exponent)
 {
-    const int l = lane(), w = warp();
+    const int l = lane(), w = team.warp;
 #line 10 "blocks/fused_out.cuh"
     const power_of_two f = make_power_of_two(exponent[l] - QRS_LIFT);
     float *to = h + w * ldh + first + l;
-    if (first + l < 176)
+    if (first + l < 352)
         #pragma unroll 4
-        for (int i = w; i < 176; i += 8, to += 8 * ldh) {
+        for (int i = w; i < 352; i += team.warps, to += team.warps * ldh) {
             const float x = tile[i * 36 + l];
             *to = i > top + l ? x : times(f, x);
         }
 #line 30 "blocks/fused_out.cuh"
+}
+
+// Block k leaves: its columns to H, its panel's scalars to tau.
+QRS_DEV void fused_leave(fused_team team, const float *tile, float *h, i64 ldh, int k, const int *exponent, float *tau, const float *stau)
+{
+    const int first = 32 * k;
+    fused_out(team, tile, h, ldh, first, k < 11 ? first : 352, exponent);
+    if (team.thread < 32 && first + team.thread < 352)
+        tau[first + team.thread] = stau[team.thread];
 }
 
 // hi and lo halves of a pair; lo is what rounding to fp16 left, itself rounded.
@@ -228,8 +262,8 @@ QRS_DEV void fused_split(float x, float y, u32 &hi, u32 &lo)
 QRS_DEV int fused_chunk(int row, int chunk) { return row * 64 + ((chunk ^ ((row >> 1) & 3)) << 4); }
 
 // V from the tile's rows of the panel into planes of fp16, scaled by 2^LIFT, layout as in fused_apply.cuh; and to `copy` in global memory, or, where
-// CTAs share a matrix and V stays in shared memory, to the same place in all of them.
-QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v)
+// CTAs share a matrix and V stays in shared memory, to the same place in all others, counted on their mbarriers `bar`.
+QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v, u8 *copy)
 {
     #pragma unroll 1
     for (int e = (int)threadIdx.x; e < rows * 4; e += 256) {
@@ -247,18 +281,13 @@ QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v)
         fused_split(y[6], y[7], hi.w, lo.w);
         const int at = fused_chunk(i, e & 3);
         *(u32x4 *)(v + at) = hi;
-#line 64 "blocks/fused_out.cuh"
-        *(u32x4 *)(v + 43008 + at) = lo;
-#line 67 "blocks/fused_out.cuh"
-        #pragma unroll
-        for (int other = 1; other < 2; other++) {
-            const u32 to = cluster_map(to_saddr(v), cluster_rank() ^ other) + at;
-            sts_remote(to, hi);
-#line 72 "blocks/fused_out.cuh"
-            sts_remote(to + 43008, lo);
-#line 74 "blocks/fused_out.cuh"
-        }
-#line 82 "blocks/fused_out.cuh"
+#line 73 "blocks/fused_out.cuh"
+        *(u32x4 *)(v + 22528 + at) = lo;
+#line 87 "blocks/fused_out.cuh"
+        *(u32x4 *)(copy + at) = hi;
+#line 89 "blocks/fused_out.cuh"
+        *(u32x4 *)(copy + 135168 + at) = lo;
+#line 92 "blocks/fused_out.cuh"
     }
 }
 #line 1 "blocks/fused_apply.cuh"
@@ -306,10 +335,10 @@ template <int NT> QRS_DEV void fused_products(float (&acc)[2][NT][4], const u32 
             mma_f16(acc[mt][n], a[mt], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
 }
 
-// p: the finished panel, applied to rows 32 p on. v: its V; lo plane 43008 bytes further. red: W x 4 KB; ws: 4 KB; wp: 2 KB a plane; t: T in fp16 as
-// V is, its low plane 2 KB further, there once t_ready completes its phase of the given parity. Synchronises three times; on return other
+// p: the finished panel, applied to rows 32 p on. v: its V; lo plane 22528 bytes further. red: W x 4 KB; ws: 4 KB; wp: 2 KB a plane; t: T in fp16 as
+// V is, its low plane 2 KB further, there once t_ready (if not 0) completes its phase of the given parity; late: null, or where it then is to be copied from. Synchronises three times; on return other
 // warps may still read v and wp.
-QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const u8 *t, saddr t_ready, u32 parity)
+QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const u8 *t, saddr t_ready, u32 parity, const u8 *late)
 {
     const int w = warp(), l = lane();
     // One half of V's columns at a time: with all 32, the accumulators would push C out of the registers two CTAs leave.
@@ -325,9 +354,9 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     acc[mt][n][e] = 0.0f;
         const saddr v1 = v + (w * 16 - 32 * p) * 64 + fused_chunk(l & 15, l >> 4);
         #pragma unroll
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 3; i++) {
             const int tile = i * 8 + w;
-            if (tile >= 2 * p && tile < 12) {
+            if (tile >= 2 * p && tile < 22) {
                 u32 a[2][4];
 #line 69 "blocks/fused_apply.cuh"
                 u32 al[2][4];
@@ -351,16 +380,22 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                 fused_products<4>(acc, al, b);
                 #pragma unroll
                 for (int n = 0; n < 2; n++)
-                    ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * 8192 + 43008);
+                    ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * 8192 + 22528);
                 fused_products<4>(acc, a, b);
 #line 95 "blocks/fused_apply.cuh"
             }
         }
         fused_partial(red, acc, 4 * half);
     }
-#line 100 "blocks/fused_apply.cuh"
+#line 103 "blocks/fused_apply.cuh"
     mbar_wait_cluster(t_ready, parity);
-#line 109 "blocks/fused_apply.cuh"
+#line 106 "blocks/fused_apply.cuh"
+    if (late) {
+        for (int i = (int)threadIdx.x; i < 256; i += 256)
+            cp_async16(to_saddr(t) + 16 * i, late + 16 * i);
+        cp_async_commit();
+    }
+#line 112 "blocks/fused_apply.cuh"
     block_sync();
 
     // Rows of W^T (columns of C) are dealt to the warps: sum, and both halves of it in fp16 where the sums in `ws` were.
@@ -375,12 +410,15 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         *(u16 *)(wt + 2048 + at) = f16_bits(y - f16_value(hi));
     }
 #line 126 "blocks/fused_apply.cuh"
+    if (late)
+        cp_async_wait<0>();
+#line 129 "blocks/fused_apply.cuh"
     block_sync();
 
     // W'^T = W^T T with three products whatever the update takes: they are few, and two roundings more would cost accuracy. A warp forms tiles of 16 x 8;
     // the minus sign makes the second product an accumulation.
     const saddr wa = to_saddr(wp);
-#line 134 "blocks/fused_apply.cuh"
+#line 137 "blocks/fused_apply.cuh"
     #pragma unroll
     for (int tile = w; tile < 8; tile += 8) {
         const int mt = tile & 1, n = tile >> 1;
@@ -405,9 +443,9 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
             u32 hi, lo;
             fused_split(-0x1p-4f * d[2 * h], -0x1p-4f * d[2 * h + 1], hi, lo);
             *(u32 *)at = hi;
-#line 159 "blocks/fused_apply.cuh"
+#line 162 "blocks/fused_apply.cuh"
             *(u32 *)(at + 2048) = lo;
-#line 161 "blocks/fused_apply.cuh"
+#line 164 "blocks/fused_apply.cuh"
         }
     }
     block_sync();
@@ -419,16 +457,16 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         #pragma unroll
         for (int mt = 0; mt < 2; mt++)
             ldmatrix_x4(a[mt], wa + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
-#line 173 "blocks/fused_apply.cuh"
+#line 176 "blocks/fused_apply.cuh"
         u32 al[2][4];
         #pragma unroll
         for (int mt = 0; mt < 2; mt++)
             ldmatrix_x4(al[mt], wa + 2048 + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
-#line 178 "blocks/fused_apply.cuh"
+#line 181 "blocks/fused_apply.cuh"
         #pragma unroll
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 3; i++) {
             const int tile = i * 8 + w;
-            if (tile >= 2 * p && tile < 12) {
+            if (tile >= 2 * p && tile < 22) {
                 u32 b[4];
                 ldmatrix_x4(b, (kk ? v2 ^ 32 : v2) + i * 8192);
                 #pragma unroll
@@ -436,36 +474,101 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     mma_f16(c[mt][i][0], a[mt], b[0], b[1]);
                     mma_f16(c[mt][i][1], a[mt], b[2], b[3]);
                 }
-#line 190 "blocks/fused_apply.cuh"
+#line 193 "blocks/fused_apply.cuh"
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++) {
                     mma_f16(c[mt][i][0], al[mt], b[0], b[1]);
                     mma_f16(c[mt][i][1], al[mt], b[2], b[3]);
                 }
                 u32 bl[4];
-                ldmatrix_x4(bl, (kk ? v2 ^ 32 : v2) + 43008 + i * 8192);
+                ldmatrix_x4(bl, (kk ? v2 ^ 32 : v2) + 22528 + i * 8192);
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++) {
                     mma_f16(c[mt][i][0], a[mt], bl[0], bl[1]);
                     mma_f16(c[mt][i][1], a[mt], bl[2], bl[3]);
                 }
-#line 203 "blocks/fused_apply.cuh"
+#line 206 "blocks/fused_apply.cuh"
             }
         }
     }
 }
+#line 1 "blocks/gram_small.cuh"
+// Small fp32-level products on tensor cores.
+//
+// Three TF32 products (hi hi + hi lo + lo hi) keep about fp32's accuracy with fp32's range. The high half is rounded, by hand, as the
+// conversion takes five instructions; of the low half the unit drops what is below 2^-22 of x. A NaN that does not survive
+// in hi does in lo.
+QRS_DEV void gram_split(float x, u32 &hi, u32 &lo)
+{
+    hi = (as_u32(x) + 0x1000u) & 0xffffe000u;
+    lo = as_u32(x - as_f32(hi));
+}
+
 #line 1 "blocks/fused_t.cuh"
 // T of a panel from V (fp16 planes in shared memory, as fused_apply.cuh reads them) and tau.
 //
 // Parameters: MT, W, TILES, THREADS, PRODUCTS, PLANE.
 // T = (I + D striu(V'V))^-1 D with D = diag(tau) (Schreiber and Van Loan's compact WY): the two 16 x 16 blocks of the diagonal
-// by substitution at once, then the block above them as T12 = -T11 (S12 T22): three short barriers instead of a
-// chain of 32 columns. tau = 0 gives a zero row and column by itself.
-// v, p as in fused_apply; red: W x 4 KB; ws: 32 x 36 floats. t: T's planes of fp16, and `copy` the same in global memory, here the other CTAs' t. Synchronises; all of t
-// is visible to the block on return.
-QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *tau, u8 *planes)
+// by substitution at once, then the block above them as T12 = -T11 (S12 T22), instead of a chain of 32 columns. tau = 0 gives a zero row and column by itself.
+// T12 = -T11 (S12 T22) of the halves in t (32 x 32), by one warp, as two transposed products whose first result is at once the second's operand: a
+// lane's pair of columns 2 q, 2 q + 1 of it counts as k = q and k = q + 4, in both operands alike. s: V'V, rows 36 apart.
+QRS_DEV void fused_corner(const float *s, float *t)
 {
-    float *t = red + 1024, *y = red; // 32 x 32; S12 T22, row-major with stride 17
+    const int g = lane() >> 2, q = lane() & 3;
+    float y[2][4], z[2][4];
+    #pragma unroll
+    for (int n = 0; n < 2; n++)
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            y[n][e] = z[n][e] = 0.0f;
+    #pragma unroll
+    for (int k = 0; k < 16; k += 8) { // (S12 T22)' = T22' S12'
+        u32 a[4], al[4], b[2][2], bl[2][2];
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            gram_split(t[(16 + k + q + (e >> 1) * 4) * 32 + 16 + g + (e & 1) * 8], a[e], al[e]);
+        #pragma unroll
+        for (int n = 0; n < 2; n++)
+            #pragma unroll
+            for (int e = 0; e < 2; e++)
+                gram_split(s[(8 * n + g) * 36 + 16 + k + q + 4 * e], b[n][e], bl[n][e]);
+        #pragma unroll
+        for (int n = 0; n < 2; n++) {
+            mma_tf32(y[n], a, bl[n][0], bl[n][1]);
+            mma_tf32(y[n], al, b[n][0], b[n][1]);
+            mma_tf32(y[n], a, b[n][0], b[n][1]);
+        }
+    }
+    #pragma unroll
+    for (int k = 0; k < 2; k++) { // T12' = -(S12 T22)' T11'
+        u32 a[4], al[4];
+        gram_split(-y[k][0], a[0], al[0]);
+        gram_split(-y[k][2], a[1], al[1]);
+        gram_split(-y[k][1], a[2], al[2]);
+        gram_split(-y[k][3], a[3], al[3]);
+        #pragma unroll
+        for (int n = 0; n < 2; n++) {
+            u32 b[2], bl[2];
+            #pragma unroll
+            for (int e = 0; e < 2; e++)
+                gram_split(t[(8 * n + g) * 32 + 8 * k + 2 * q + e], b[e], bl[e]);
+            mma_tf32(z[n], a, bl[0], bl[1]);
+            mma_tf32(z[n], al, b[0], b[1]);
+            mma_tf32(z[n], a, b[0], b[1]);
+        }
+    }
+    #pragma unroll
+    for (int n = 0; n < 2; n++)
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            t[(8 * n + 2 * q + (e & 1)) * 32 + 16 + g + (e >> 1) * 8] = z[n][e];
+}
+
+// v, p as in fused_apply; red: W x 4 KB; ws: 32 x 36 floats. t: T's planes of fp16, and `copy` the same in global memory. Synchronises; all of t
+// is visible to the block on return.
+QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *tau, u8 *planes, u8 *copy)
+{
+    float *t = red + 1024; // 32 x 32
     const int w = warp(), l = lane(), tid = threadIdx.x;
     float acc[2][4][4];
     #pragma unroll
@@ -478,31 +581,31 @@ QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *t
     const saddr va = v + (w * 16 - 32 * p) * 64 + fused_chunk(((l >> 4) << 3) + (l & 7), (l >> 3) & 1);
     const saddr vb = v + (w * 16 - 32 * p) * 64 + fused_chunk(l & 15, l >> 4);
     #pragma unroll
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         const int tile = i * 8 + w;
-        if (tile >= 2 * p && tile < 12) {
+        if (tile >= 2 * p && tile < 22) {
             u32 a[2][4];
             #pragma unroll
             for (int mt = 0; mt < 2; mt++)
                 ldmatrix_x4_trans(a[mt], (va ^ (mt << 5)) + i * 8192);
-#line 32 "blocks/fused_t.cuh"
+#line 85 "blocks/fused_t.cuh"
             u32 al[2][4];
             #pragma unroll
             for (int mt = 0; mt < 2; mt++)
-                ldmatrix_x4_trans(al[mt], (va ^ (mt << 5)) + 43008 + i * 8192);
-#line 37 "blocks/fused_t.cuh"
+                ldmatrix_x4_trans(al[mt], (va ^ (mt << 5)) + 22528 + i * 8192);
+#line 90 "blocks/fused_t.cuh"
             u32 b[2][4];
             #pragma unroll
             for (int n = 0; n < 2; n++)
                 ldmatrix_x4_trans(b[n], (vb ^ (n << 5)) + i * 8192);
             fused_products<4>(acc, a, b);
-#line 43 "blocks/fused_t.cuh"
+#line 96 "blocks/fused_t.cuh"
             fused_products<4>(acc, al, b);
             #pragma unroll
             for (int n = 0; n < 2; n++)
-                ldmatrix_x4_trans(b[n], (vb ^ (n << 5)) + 43008 + i * 8192);
+                ldmatrix_x4_trans(b[n], (vb ^ (n << 5)) + 22528 + i * 8192);
             fused_products<4>(acc, a, b);
-#line 49 "blocks/fused_t.cuh"
+#line 102 "blocks/fused_t.cuh"
         }
     }
     fused_partial(red, acc, 0);
@@ -547,45 +650,27 @@ QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *t
             *(f32x4 *)(t + l * 32 + o + j) = {x[j], x[j + 1], x[j + 2], x[j + 3]};
             *(f32x4 *)(t + l * 32 + 16 - o + j) = {0.0f, 0.0f, 0.0f, 0.0f};
         }
+        warp_sync();
+        fused_corner(ws, t);
     }
     block_sync();
     #pragma unroll 1
-    for (int e = tid; e < 256; e += 256) {
-        const int r = e >> 4, j = e & 15;
-        float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-        #pragma unroll
-        for (int i = 0; i < 16; i++)
-            sum[i & 3] = fmaf(ws[r * 36 + 16 + i], t[(16 + i) * 32 + 16 + j], sum[i & 3]);
-        y[r * 17 + j] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    }
-    block_sync();
-    #pragma unroll 1
-    for (int e = tid; e < 256; e += 256) {
-        const int r = e >> 4, j = e & 15;
-        float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-        #pragma unroll
-        for (int i = 0; i < 16; i++)
-            sum[i & 3] = fmaf(t[r * 32 + i], y[i * 17 + j], sum[i & 3]);
-        t[r * 32 + 16 + j] = -((sum[0] + sum[1]) + (sum[2] + sum[3]));
-    }
-    block_sync();
-    #pragma unroll 1
-    for (int e = tid; e < 256; e += 256) {
-        const f32x4 x = *(const f32x4 *)(t + 4 * e);
-        const int at = fused_chunk(e >> 3, (e & 7) >> 1) + (e & 1) * 8;
-        u32x2 hi, lo;
-        fused_split(x.x, x.y, hi.x, lo.x);
-        fused_split(x.z, x.w, hi.y, lo.y);
-        *(u32x2 *)(planes + at) = hi;
-        *(u32x2 *)(planes + 2048 + at) = lo;
-#line 128 "blocks/fused_t.cuh"
-        #pragma unroll
-        for (int other = 1; other < 2; other++) {
-            const u32 to = cluster_map(to_saddr(planes), cluster_rank() ^ other) + at;
-            sts_remote(to, hi);
-            sts_remote(to + 2048, lo);
-        }
-#line 135 "blocks/fused_t.cuh"
+    for (int e = tid; e < 128; e += 256) {
+        float x[8];
+        *(f32x4 *)x = *(const f32x4 *)(t + 8 * e);
+        *(f32x4 *)(x + 4) = *(const f32x4 *)(t + 8 * e + 4);
+        const int at = fused_chunk(e >> 2, e & 3);
+        u32x4 hi, lo;
+        fused_split(x[0], x[1], hi.x, lo.x);
+        fused_split(x[2], x[3], hi.y, lo.y);
+        fused_split(x[4], x[5], hi.z, lo.z);
+        fused_split(x[6], x[7], hi.w, lo.w);
+        *(u32x4 *)(planes + at) = hi;
+        *(u32x4 *)(planes + 2048 + at) = lo;
+#line 164 "blocks/fused_t.cuh"
+        *(u32x4 *)(copy + at) = hi;
+        *(u32x4 *)(copy + 2048 + at) = lo;
+#line 175 "blocks/fused_t.cuh"
     }
     block_sync();
 }
@@ -620,13 +705,13 @@ QRS_DEV float fused_sum(const float *part)
 }
 
 // Dots of xb with the four columns.
-QRS_DEV void fused_dots(float (&d)[4], const float (&xb)[6], const float (&x)[6][4])
+QRS_DEV void fused_dots(float (&d)[4], const float (&xb)[11], const float (&x)[11][4])
 {
     #pragma unroll
     for (int c = 0; c < 4; c++) {
         d[c] = 0.0f;
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++)
+        for (int kk = 0; kk < 11; kk++)
             d[c] = fmaf(xb[kk], x[kk][c], d[c]);
     }
 }
@@ -637,10 +722,10 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
 {
     const int l = lane(), w = warp(), cg = l & 7, rl = l >> 3, ri = w * 4 + rl;
     const int layers = (rows + 31) / 32;
-    float x[6][4], xb[6], d[4];
+    float x[11][4], xb[11], d[4];
     float *own = panel + ri * 36 + cg;
     #pragma unroll
-    for (int kk = 0; kk < 6; kk++) {
+    for (int kk = 0; kk < 11; kk++) {
         const bool in = kk * 32 + ri < rows;
         #pragma unroll
         for (int c = 0; c < 4; c++)
@@ -675,7 +760,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         block_sync();
         float squares = fused_sum(part + cj * 12), dn = fused_sum(part + (cj + 1) * 12), alpha = pivot[cj], pn = pivot[cj + 1];
         const float mine = fused_sum(part + l * 12);
-        float dot[4], p[4], next[6];
+        float dot[4], p[4], next[11];
         #pragma unroll
         for (int c = 0; c < 4; c++) {
             dot[c] = shfl(mine, c * 8 + cg);
@@ -685,7 +770,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             // Rare, and the same for the whole block: either the tail is exactly zero, or the step repeats rescaled.
             float most = 0.0f;
             #pragma unroll
-            for (int kk = 0; kk < 6; kk++)
+            for (int kk = 0; kk < 11; kk++)
                 most = fmaxf(most, fabsf(xb[kk]));
             most = warp_max(most);
             block_sync();
@@ -710,7 +795,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
                     scale = pow2_exponent(fmaxf(most, fabsf(alpha)));
                     const power_of_two shrink = make_power_of_two(-scale);
                     #pragma unroll
-                    for (int kk = 0; kk < 6; kk++) {
+                    for (int kk = 0; kk < 11; kk++) {
                         xb[kk] = times(shrink, xb[kk]);
                         if (cg == cj && (kk >= 1 || kk * 32 + ri >= j)) // entries of R above the pivot keep their scale
                             x[kk][0] = times(shrink, x[kk][0]);
@@ -720,7 +805,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             }
         }
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++)
+        for (int kk = 0; kk < 11; kk++)
             next[kk] = shfl(cj == 7 ? x[kk][1] : x[kk][0], (l & 24) + ((cj + 1) & 7));
 
         // As make_reflector, but for the Newton steps: rho and step are good to two units in the last place, and tau is made from the
@@ -733,7 +818,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             if (kk * 32 + ri == j)
                 xb[kk] = copysignf(gap, alpha);
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++)
+        for (int kk = 0; kk < 11; kk++)
             next[kk] = fmaf(-gn, xb[kk], next[kk]);
         #pragma unroll
         for (int kk = 0; kk < 1; kk++)
@@ -751,10 +836,10 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             // Finished columns are left alone, not multiplied by zero: the pivot may be NaN.
             const bool touch[2] = {c0 > 0 || cg > cj, c0 + 1 + slot < 4};
             #pragma unroll
-            for (int k0 = 0; k0 < 6; k0 += 3)
+            for (int k0 = 0; k0 < 11; k0 += 3)
                 if (k0 == 0 || k0 < layers) {
                     #pragma unroll
-                    for (int kk = k0; kk < k0 + 3 && kk < 6; kk++)
+                    for (int kk = k0; kk < k0 + 3 && kk < 11; kk++)
                         #pragma unroll
                         for (int c = 0; c < 2; c++) {
                             float &y = x[kk][c0 + c];
@@ -772,7 +857,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         if (threadIdx.x == 0)
             s->kept[j] = {alpha, squares, zero ? 0.0f : rho, (float)scale};
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++)
+        for (int kk = 0; kk < 11; kk++)
             xb[kk] = next[kk];
         fresh = again = zero = false;
         scale = 0;
@@ -781,7 +866,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             cj = 0;
             slot++;
             #pragma unroll
-            for (int kk = 0; kk < 6; kk++) {
+            for (int kk = 0; kk < 11; kk++) {
                 const float first = x[kk][0];
                 x[kk][0] = x[kk][1], x[kk][1] = x[kk][2], x[kk][2] = x[kk][3], x[kk][3] = first;
             }
@@ -796,7 +881,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         const float rho = j < steps ? s->kept[j].z : 0.0f;
         float *to = panel + ri * 36 + j;
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++) {
+        for (int kk = 0; kk < 11; kk++) {
             const int i = kk * 32 + ri;
             if (i < rows)
                 to[kk * 1152] = i > j ? x[kk][c] * rho : x[kk][c];
@@ -821,16 +906,19 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
 //   G -= g G[j,:] + G[:,j] g' - g g' G[j,j] on what is left.
 // Then V1 = P1 rho below its diagonal and V2 = P2 (M rho). Only what lies below the top block is squared in conditioning.
 //
-// Parameters: B = 32; NC = 1, or 2: 32 passive columns follow the 32 of the panel and are only transformed; LD row stride of P1, G and
+// Parameters: B = 32; ROLLED; NC = 1, or 2: 32 passive columns follow the 32 of the panel and are only transformed; LD row stride of P1, G and
 // [R \\ V1]; LDM of M. G has B rows and 32 NC columns. Of a passive column c, R[:,c] and M[:,c] come out: the column is now C + P2 M[:,c].
 // Layout: lane = column, warps 4.. hold the passive ones; x[k] and gram[k] are row 4 k + (warp & 3). Row j of x turns into row j of M once it
 // has been the pivot row, so one array holds both. Everything off the chain dots -> barrier -> scalars -> update runs in its shadow: the
 // update of G by step j happens during step j + 1, of which only row j + 1 is needed at once (`row`), and every lane also carries
 // the next pivot column at its own rows (xb), found from its old values and its own g. One barrier a column.
-// Columns go by fours, one body for each: what is left of x and gram has fixed registers, and shrinks. Inside, the four are a rolled loop
-// (straight-line code is fetched again for every panel when a kernel outgrows the instruction cache).
+// Columns go by fours. With a body for each four what is left of x and gram has fixed registers, and shrinks; inside, the four are a rolled
+// loop. ROLLED: one body for all, for kernels that outgrow the instruction cache (128 KB; what it does not keep is fetched again for every
+// panel): registers turn by one place after every four columns, so that the pivot row is always number 0, and xd is xb but for zeros where
+// rows have become M's. 12 KB less code, 40 cycles a column more.
+// A call, not inlined: scheduled under the registers of a kernel that has none to spare a column takes 310 cycles instead of 270.
 // Measured on an H200, NC = 1, with 4 warps and straight-line code: 258 cycles a column (1, 2, 8 warps: 763, 303, 400); 64 columns at once: 454.
-#line 22 "blocks/gram_recursion.cuh"
+#line 27 "blocks/gram_recursion.cuh"
 // Shared; read and written four floats at a time. One for each parity of the column.
 struct alignas(16) gram_buffer {
     float part[36][4]; // dots by column and warp
@@ -838,25 +926,28 @@ struct alignas(16) gram_buffer {
     float next[32];              // old column j + 1 of x, in the order of the rows' owners: x[k] of warp w at 8 w + k
     float row[32];               // row j of G in that order
     float g[32];                 // g of step j in that order
+#line 37 "blocks/gram_recursion.cuh"
 };
-typedef gram_buffer gram_buffers[2];
-static_assert(sizeof(gram_buffer) == 1248, "offsets below");
+struct gram_buffers {
+    gram_buffer side[2];
+    f32x4 scalars[32]; // pivot entry, square sum of its tail, 1 / norm, |rho|
+};
+static_assert(sizeof(gram_buffers) == 3008, "offsets below");
 
 // Threads 0..127 call. Results in shared memory: m, upper triangular with zeros below, columns scaled by rho (may be gram_in's place); rv, R on and
 // above the diagonal and V1 below (may be p1's place); tau. whole: the columns' squares at the panel's start. bare: nothing lies below the
 // top block, so that nothing can cancel. steps: columns past these have no reflector.
-// True, in each of the first four warps, when the recursion went well as far as it can tell; the true norms of V have the last word.
-QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *whole, gram_buffer *s, float *m, float *rv, float *tau,
+// True, in each warp of the active columns (and in the others), when the recursion went well as far as it can tell; the true norms of V have the last word.
+QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float *whole, gram_buffers *s, float *m, float *rv, float *tau,
                             int steps, bool bare, int threads)
 {
     const int l = lane(), w = warp() & 3, c = (int)threadIdx.x >> 7 << 5 | l;
     const bool active = true;
     // Addresses by hand: 32 bits, and the loop adds to them no more than the parity of the column.
     const saddr base = to_saddr(s), my_part = base + c * 16, my_share = my_part + w * 4, my_pivot = base + 576 + c * 8;
-    const saddr rows = base + w * 32, owner = base + (l & 3) * 32 + (l >> 2) * 4;
-    const saddr tau_at = to_saddr(tau), rv_at = to_saddr(rv) + c * 4;
+    const saddr rows = base + w * 32, owner = base + (l & 3) * 32;
+    const saddr rv_at = to_saddr(rv) + c * 4;
     float x[8], gram[8], xb[8], old_row[8], old_h = 0.0f, old_g = 0.0f;
-    float rho_of = 0.0f, squares_of = 0.0f, beta_of = 0.0f;
     #pragma unroll
     for (int k = 0; k < 8; k++) {
         x[k] = p1[(4 * k + w) * 36 + c];
@@ -867,31 +958,35 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
     float row = gram[0];
     const float start = active ? gram_in[l * 37] : 0.0f;
     if (threadIdx.x < 32)
-        s[1].g[l] = 0.0f;
+        s->side[1].g[l] = 0.0f;
     if (threadIdx.x < 2) { // "next" of the last column
-        *(f32x4 *)s[l].part[32] = {0.0f, 0.0f, 0.0f, 0.0f};
-        s[l].pivot[32] = {0.0f, 0.0f};
+        *(f32x4 *)s->side[l].part[32] = {0.0f, 0.0f, 0.0f, 0.0f};
+        s->side[l].pivot[32] = {0.0f, 0.0f};
     }
 
+#line 82 "blocks/gram_recursion.cuh"
     #pragma unroll
     for (int jj = 0; jj < 8; jj++) {
-        const int ahead = jj + 1 < 8 ? jj + 1 : jj;
+        const int top = jj, ahead = top + 1 < 8 ? top + 1 : top;
+        // Where its owner finds a lane's row, and will find it when registers have turned.
+        const saddr owner_now = owner + ((l >> 2) - jj + top & 7) * 4;
+        const saddr owner_then = owner_now;
         #pragma unroll 1
         for (int jw = 0; jw < 4; jw++) {
             const int j = jj * 4 + jw;
-            const saddr side = (jw & 1) * 1248, pivot = my_pivot + side, rows_now = rows + side, owner_now = owner + side;
+            const saddr side = (jw & 1) * 1248, pivot = my_pivot + side, rows_now = rows + side;
             const saddr dots = base + side + j * 16, pivots = base + side + 576 + j * 8;
             const bool own = w == jw;
             {
-                float sum[2] = {own ? row : 0.0f, (w > jw ? xb[jj] : 0.0f) * x[jj]};
+                float sum[2] = {own ? row : 0.0f, (w > jw ? xb[top] : 0.0f) * x[top]};
                 #pragma unroll
-                for (int k = jj + 1; k < 8; k++)
-                    sum[(k - jj) & 1] = fmaf(xb[k], x[k], sum[(k - jj) & 1]);
+                for (int k = top + 1; k < 8; k++)
+                    sum[(k - top) & 1] = fmaf(xb[k], x[k], sum[(k - top) & 1]);
                 sts(my_share + side, sum[0] + sum[1]);
-                if (own)
-                    sts(pivot, f32x2{x[jj], row});
-                if (own && active)
-                    sts(owner_now + 992, row);
+                if (own) {
+                    sts(pivot, f32x2{x[top], row});
+                    sts(owner_now + side + 992, row);
+                }
                 if (c == j + 1) {
                     #pragma unroll
                     for (int k = 0; k < 8; k += 4)
@@ -910,7 +1005,7 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
             for (int k = 0; k < 8; k += 4) {
                 f32x4 v = lds<f32x4>(rows_now + 864 + 4 * k);
                 next[k] = v.x, next[k + 1] = v.y, next[k + 2] = v.z, next[k + 3] = v.w;
-                if (k + 3 >= jj) {
+                if (k + 3 >= top) {
                     v = lds<f32x4>(rows + 1248 - side + 1120 + 4 * k);
                     last_g[k] = v.x, last_g[k + 1] = v.y, last_g[k + 2] = v.z, last_g[k + 3] = v.w;
                     v = lds<f32x4>(rows_now + 992 + 4 * k);
@@ -923,7 +1018,7 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
             const float rho0 = rcp_normal(fabsf(pj.x) + norm);
             const float dots_n = (dn.x + dn.y) + (dn.z + dn.w), dots_c = (dc.x + dc.y) + (dc.z + dc.w);
             #pragma unroll
-            for (int k = jj; k < 8; k++) {
+            for (int k = top; k < 8; k++) {
                 gram[k] = fmaf(-old_row[k], old_g, fmaf(-last_g[k], old_h, gram[k]));
                 old_row[k] = this_row[k];
             }
@@ -935,43 +1030,45 @@ QRS_DEV bool gram_recursion(const float *p1, const float *gram_in, const float *
             const float gap = copysignf(fabsf(pj.x) + norm, pj.x);
             const float gn = size * fmaf(rho0, dots_n, as_f32(as_u32(pn.x) ^ flip));
             const float gc = size * fmaf(rho0, dots_c, as_f32(as_u32(pc.x) ^ flip)), g = c > j ? gc : 0.0f;
-            // The pivot row leaves P1 and becomes a row of M.
-            xb[jj] = own ? 1.0f : xb[jj];
-            next[jj] = own ? 0.0f : next[jj];
-            x[jj] = own && c >= j ? (c == j ? 1.0f : 0.0f) : x[jj];
+            // The pivot row leaves P1 and becomes a row of M, where it is zero but for the one on the diagonal.
+            xb[top] = own ? 1.0f : xb[top];
+            next[top] = own ? 0.0f : next[top];
             #pragma unroll
             for (int k = 7; k >= 0; k--) {
-                x[k] = fmaf(-g, xb[k], x[k]);
+                x[k] = fmaf(-g, xb[k], k == top && own && c > j ? 0.0f : x[k]);
                 xb[k] = fmaf(-gn, xb[k], next[k]);
+#line 157 "blocks/gram_recursion.cuh"
             }
             old_h = fmaf(-g, pj.y, pc.y);
             old_g = g;
-            row = fmaf(-pn.y, g, fmaf(-gn, old_h, jw == 3 ? gram[ahead] : gram[jj]));
-            if (c == j) {
-                rho_of = some ? copysignf(rho0, pj.x) : 0.0f;
-                squares_of = squares;
-                beta_of = some ? copysignf(norm, -pj.x) : pj.x;
+            row = fmaf(-pn.y, g, fmaf(-gn, old_h, jw == 3 ? gram[ahead] : gram[top]));
+            if (own) {
+                sts((jw == 3 ? owner_then : owner_now) + side + 1120, g);
+                sts(rv_at + j * 144, fmaf(-gc, gap, pc.x)); // what is on and below the diagonal is written at the end
+                sts(base + 2496 + j * 16, f32x4{pj.x, squares, q, rho0});
             }
-            if (own && active)
-                sts(owner_now + 1120, g);
-            if (own && c > j)
-                sts(rv_at + j * 144, fmaf(-gc, gap, pc.x));
-            const float t = some ? fmaf(fabsf(pj.x), q, 1.0f) : 0.0f;
-            if (threadIdx.x == 0)
-                sts(tau_at + j * 4, t);
         }
+#line 174 "blocks/gram_recursion.cuh"
     }
+    bar_sync(1, threads);
+    const f32x4 scalars = lds<f32x4>(base + 2496 + l * 16);
+    const bool some = scalars.y > 0.0f;
+    const float norm = fmaxf(fmaf(scalars.x, scalars.x, scalars.y), 0x1p-120f) * scalars.z;
+    const float rho_of = some ? copysignf(scalars.w, scalars.x) : 0.0f, squares_of = scalars.y;
+    const float beta_of = some ? copysignf(norm, -scalars.x) : scalars.x;
+    if (threadIdx.x < 32)
+        tau[l] = some ? fmaf(fabsf(scalars.x), scalars.z, 1.0f) : 0.0f;
     #pragma unroll
     for (int k = 0; k < 8; k++) {
         const int i = 4 * k + w;
-        m[i * 40 + c] = !active ? x[k] : i <= c ? x[k] * rho_of : 0.0f;
+        m[i * 40 + c] = !active ? x[k] : i < c ? x[k] * rho_of : i == c ? rho_of : 0.0f;
         if (i >= c)
             rv[i * 36 + c] = i == c ? beta_of : x[k] * rho_of;
     }
     // What cancelled cannot be trusted: a norm far below the column's own, a tail that is negative, tiny, or zero only by
     // cancellation. NaN fails.
     const bool sound = beta_of * beta_of >= 1e-6f * whole[l] && (squares_of == 0.0f ? start == 0.0f : squares_of >= 1e-6f * whole[l]);
-    return warp_all(l >= steps || (bare ? squares_of == 0.0f || squares_of >= 0x1p-60f : sound));
+    return warp_all(!active || l >= steps || (bare ? squares_of == 0.0f || squares_of >= 0x1p-60f : sound));
 }
 
 // The squares of a panel's columns, from its top block and G.
@@ -983,18 +1080,6 @@ QRS_DEV float gram_square(const float *p1, const float *gram, int rows, int c)
         s = fmaf(p1[i * 36 + c], p1[i * 36 + c], s);
     return s;
 }
-#line 1 "blocks/gram_small.cuh"
-// Small fp32-level products on tensor cores.
-//
-// Three TF32 products (hi hi + hi lo + lo hi) keep about fp32's accuracy with fp32's range. The high half is rounded, by hand, as the
-// conversion takes five instructions; of the low half the unit drops what is below 2^-22 of x. A NaN that does not survive
-// in hi does in lo.
-QRS_DEV void gram_split(float x, u32 &hi, u32 &lo)
-{
-    hi = (as_u32(x) + 0x1000u) & 0xffffe000u;
-    lo = as_u32(x - as_f32(hi));
-}
-
 #line 1 "blocks/gram_panel.cuh"
 // A panel of 32 columns by the Gram recursion (gram_recursion.cuh), with its safety test.
 //
@@ -1020,7 +1105,7 @@ QRS_DEV void gram_product(const fused_tile &c, int tile0, float *red)
             for (int e = 0; e < 4; e++)
                 acc[mt][n][e] = 0.0f;
     #pragma unroll
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         if (i * 8 + (int)warp() < tile0)
             continue;
         #pragma unroll
@@ -1072,7 +1157,7 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
     #pragma unroll
     for (int mt = 0; mt < 2; mt++)
         #pragma unroll
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < 3; i++)
             #pragma unroll
             for (int n = 0; n < 2; n++)
                 #pragma unroll
@@ -1087,9 +1172,9 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
             for (int e = 0; e < 4; e++)
                 gram_split(m[(kk * 8 + q + (e >> 1) * 4) * 40 + mt * 16 + g + (e & 1) * 8], h[mt][e], lo[mt][e]);
         #pragma unroll
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 3; i++) {
             const int tile = i * 8 + (int)warp();
-            if (tile < tile0 + 2 || tile >= 12)
+            if (tile < tile0 + 2 || tile >= 22)
                 continue;
             #pragma unroll
             for (int n = 0; n < 2; n++) {
@@ -1108,19 +1193,21 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
     }
 }
 
-// panel: stride 36; G of its rows from 32 on in s->gram already, visible to the block. False: nothing was written, take the rows.
+// The recursion, threads 0..127: panel has stride 36; G of its rows from 32 on is in s->gram already, visible to them.
+QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s, float *tau)
+{
+    if (threadIdx.x < 32)
+        s->whole[lane()] = gram_square(panel, s->gram, 32, lane());
+    const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, tau, 352 - first, first + 32 >= 352, 128);
+    if (threadIdx.x == 0)
+        s->good = good;
+}
+
+// The rest, once all threads see what gram_factor left. False: nothing was written, take the rows.
 // Otherwise the panel holds R on and above the diagonal, V below, and tau (shared) its scalars. Synchronises; the caller does once more after.
-QRS_DEV bool gram_panel(float *panel, int first, gram_shared *s, float *tau)
+QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
 {
     const int l = lane(), w = warp(), tile0 = first / 16;
-    if (threadIdx.x < 32)
-        s->whole[l] = gram_square(panel, s->gram, 32, l);
-    if (w < 4) {
-        const bool good = gram_recursion(panel, s->gram, s->whole, s->buffers, s->m, s->rv, tau, 176 - first, first + 32 >= 176, 128);
-        if (threadIdx.x == 0)
-            s->good = good;
-    }
-    block_sync();
     if (!s->good)
         return false;
     fused_tile c;
@@ -1131,7 +1218,7 @@ QRS_DEV bool gram_panel(float *panel, int first, gram_shared *s, float *tau)
     for (int u = 0; u < 4; u++) {
         float part[4] = {0.0f, 0.0f, 0.0f, 0.0f}; // short chains: tau is only as good as this sum
         #pragma unroll
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < 3; i++)
             #pragma unroll
             for (int n = 0; n < 2; n++)
                 #pragma unroll
@@ -1157,7 +1244,7 @@ QRS_DEV bool gram_panel(float *panel, int first, gram_shared *s, float *tau)
         part[u & 7] += s->norms[u][l];
     const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
     const float t = tau[l];
-    const bool good = t == 0.0f || fabsf(fmaf(0.5f * t, square, -1.0f)) <= 1e-06f;
+    const bool good = t == 0.0f || fabsf(fmaf(0.5f * t, square, -1.0f)) <= 1.23904e-06f;
     if (!warp_all(good))
         return false;
     block_sync(); // everybody has read tau, and is done with the panel
@@ -1170,22 +1257,56 @@ QRS_DEV bool gram_panel(float *panel, int first, gram_shared *s, float *tau)
     fused_give(c, panel - first * 36, tile0 + 2);
     return true;
 }
-#line 235 "families/fused.lua"
+#line 259 "families/fused.lua"
+
+#line 1 "blocks/fused_walk.cuh"
+// The finished panels' way to a block: where their V and T are, and the loop that applies them.
+//
+// Parameters: MT, K, KP, THREADS, PRODUCTS, PLANE, V_BYTES, RESIDENT, STAGE, STAGES, CLUSTER; shared memory places O_V, O_T, O_WS, O_WP, O_READY.
+// V and T of all panels are in shared memory (RESIDENT), or in scratch and come to shared memory stage by stage. Where CTAs share a matrix, a panel has
+// two mbarriers in each of them: one completes when its V is there, the other when its T is. Resident, they count the bytes that the panel's CTA
+// sends (no fence of global memory stands in the chain then); otherwise that CTA arrives when all is in scratch.
+
+// What a CTA knows about its matrix so far.
+struct fused_matrix {
+    u8 *v, *t;  // scratch
+    u32 zero;   // bit p: panel p was zero throughout, so it has no reflectors (of this CTA's panels)
+    u32 parity; // of the panels' mbarriers
+};
 
 // Byte offset of panel p's trapezoid among those before it (one plane).
-QRS_DEV int fused_trapezoid(int p) { return (p * 192 - 16 * p * (p - 1)) * 64; }
+QRS_DEV int fused_trapezoid(int p) { return (p * 352 - 16 * p * (p - 1)) * 64; }
+// Where a panel's V and T go in shared memory once it is made.
+QRS_DEV u8 *fused_v(int p) { return dynamic_smem() + 0 + 0 * p; }
+QRS_DEV u8 *fused_t(int p) { return dynamic_smem() + 45056 + 0 * p; }
 
-// The first panel from p on that was not skipped, `end` when there is none.
-QRS_DEV int fused_next(const u32 *zero, int p, int end)
+#line 22 "blocks/fused_walk.cuh"
+// Starts the copy of panel p's V and T from scratch into a stage; without_t: T is not there yet.
+QRS_DEV void fused_fetch(const fused_matrix &matrix, int stage, int p, bool without_t)
 {
-    while (p < end && (*zero >> p & 1))
-        p++;
-    return p;
+    const u8 *from = matrix.v + fused_trapezoid(p);
+    const saddr v = to_saddr(dynamic_smem() + 0) + stage * 45056, t = to_saddr(dynamic_smem() + 45056) + stage * 4096;
+    #pragma unroll 2
+    for (int i = 16 * (int)threadIdx.x; i < (352 - 32 * p) * 64; i += 4096) {
+        cp_async16(v + i, from + i);
+#line 31 "blocks/fused_walk.cuh"
+        cp_async16(v + 22528 + i, from + 135168 + i);
+#line 33 "blocks/fused_walk.cuh"
+    }
+    if (!without_t)
+        for (int i = (int)threadIdx.x; i < 256; i += 256)
+            cp_async16(t + 16 * i, matrix.t + p * 4096 + 16 * i);
+    cp_async_commit();
 }
+#line 40 "blocks/fused_walk.cuh"
 
-#line 264 "families/fused.lua"
+#line 42 "blocks/fused_walk.cuh"
+// Places in each CTA of the cluster.
+QRS_DEV saddr fused_ready(int p) { return to_saddr(dynamic_smem() + 53760) + 8 * p; }
+QRS_DEV saddr fused_t_ready(int p) { return to_saddr(dynamic_smem() + 53848) + 8 * p; }
+#line 66 "blocks/fused_walk.cuh"
+QRS_DEV float *fused_skipped(int p) { return (float *)(dynamic_smem() + 53936) + p; } // not 0: the panel has no reflectors
 
-#line 266 "families/fused.lua"
 // What this CTA wrote is there for the others that wait for bar.
 QRS_DEV void fused_announce(saddr bar)
 {
@@ -1193,138 +1314,196 @@ QRS_DEV void fused_announce(saddr bar)
     if (threadIdx.x < 2)
         mbar_arrive_remote(cluster_map(bar, (int)threadIdx.x));
 }
-#line 274 "families/fused.lua"
+#line 85 "blocks/fused_walk.cuh"
+
+// Applies panels 0 .. k-1 to block k. sums: W x 4 KB + 4,608 + 2,048 bytes a plane, for partial sums; every thread is done with them on return.
+QRS_DEV void fused_update(fused_tile &c, int k, float *sums, const fused_matrix &matrix)
+{
+    const int done = k < 11 ? k : 11;
+    float *ws = sums + 8192;
+    u8 *wp = (u8 *)sums + 37376;
+#line 109 "blocks/fused_walk.cuh"
+    const saddr v = to_saddr(dynamic_smem() + 0);
+    const u8 *t = dynamic_smem() + 45056;
+#line 112 "blocks/fused_walk.cuh"
+    // Panels up to the one this CTA made last are there, and come a stage ahead; the others are late, and T of one later than its V.
+    #pragma unroll 1
+    for (int p = 0, stage = 0, here = -1; p < done; p++) {
+        const bool late = p > k - 2;
+        mbar_wait_cluster(fused_ready(p), matrix.parity);
+        if (*fused_skipped(p) != 0.0f)
+            continue;
+        if (here != p)
+            fused_fetch(matrix, stage, p, late);
+        bool ahead = false;
+#line 129 "blocks/fused_walk.cuh"
+        if (ahead) {
+            here = p + 1;
+            fused_fetch(matrix, stage ^ 1, here, false);
+            cp_async_wait<1>();
+        } else {
+            cp_async_wait<0>();
+        }
+        block_sync();
+        fused_apply(c, p, v + stage * 45056, sums, ws, wp, t + stage * 4096, fused_t_ready(p), matrix.parity, late ? matrix.t + p * 4096 : nullptr);
+        block_sync();
+        stage ^= 0;
+    }
+#line 167 "blocks/fused_walk.cuh"
+}
+#line 261 "families/fused.lua"
 
 QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau,
                                        i64 stride_tau, int *info, i64 batch, u8 *v_scratch, u8 *t_scratch)
 {
+#line 266 "families/fused.lua"
+    release_next();
+    wait_for_earlier();
+#line 269 "families/fused.lua"
     u8 *smem = dynamic_smem();
-    u8 *t = smem + 86016;
-    float *stau = (float *)(smem + 114432), *largest = (float *)(smem + 110592);
-    int *exponent = (int *)(smem + 114560), *bad = (int *)(smem + 114688);
-    u32 *zero = (u32 *)(bad + 1); // bit p: panel p was zero throughout, so it has no reflectors
-    fused_step *step = (fused_step *)(smem + 110592);
-#line 285 "families/fused.lua"
-    gram_shared *gs = (gram_shared *)(smem + 152448);
-#line 287 "families/fused.lua"
-    const saddr sv = to_saddr(smem + 0);
+#line 271 "families/fused.lua"
+    gram_shared *gs = (gram_shared *)(smem + 0);
+#line 273 "families/fused.lua"
     const int tid = (int)threadIdx.x;
     const i64 unit = blockIdx.x / 2; // the CTAs that share a matrix
-#line 295 "families/fused.lua"
-    // ready, t_ready: an mbarrier a panel, complete once its V, its T are in scratch; skipped: it has no reflectors; found: bits of all
-    // CTAs, in that of rank 0, which take turns by matrix.
+    fused_matrix matrix = {v_scratch + unit * 270336, t_scratch + unit * 45056, 0, 0};
+#line 277 "families/fused.lua"
     const int rank = cluster_rank();
-    const saddr ready = to_saddr(smem + 114816), t_ready = ready + 48;
-    const float *skipped = (const float *)(smem + 114912);
-    const float *found = (const float *)(smem + 114936);
-    float *t_red = (float *)(smem + 115072);
-    u32 parity = 0;
-    if (tid < 12)
-        mbar_init(ready + 8 * tid, 1);
+    float *found_by = (float *)(smem + 53980); // what all CTAs found, in that of rank 0; matrices take turns
+    if (tid < 22)
+        mbar_init(fused_ready(tid), 1);
     fence_mbar_init();
     cluster_sync();
-#line 308 "families/fused.lua"
+#line 287 "families/fused.lua"
 
     i64 b = unit;
-    int k = rank;
-    fused_request((float *)(smem + 170496), a + b * stride_a, lda, 32 * k);
+    int k = rank, flags = 0, turn = 0;
+    fused_request(fused_all(), (float *)(smem + 95488), a + b * stride_a, lda, 32 * k);
     cp_async_commit();
+#line 293 "families/fused.lua"
+    // The block before, whose columns are yet to be written.
+    i64 b_before = 0;
+    int k_before = -1;
+    cp_async_wait<0>();
+    block_sync();
+    int unused;
+    fused_exponents(fused_all(), (float *)(smem + 95488), (fused_scales *)(smem + 53248), (fused_largest *)(smem + 49152), unused);
+    block_sync();
+#line 302 "families/fused.lua"
     #pragma unroll 1
     while (b < batch) { // a column block a turn
-        const int first = 32 * k, done = k < 6 ? k : 6, rows = 192 - first;
-        float *tile = (float *)(smem + 170496), *panel = tile + first * 36;
-        float *red = tile, *ws = tile + 8192;
-        u8 *wp = (u8 *)tile + 37376;
-        if (k < 2 && tid == 0) {
-            bad[0] = bad[2] = 0;
-            *zero = 0;
-        }
-        cp_async_wait<0>();
-        block_sync();
-        bool filled;
-        const int ex = fused_exponents(tile, largest, bad, exponent, filled);
-        fused_tile c;
+        const int first = 32 * k, rows = 352 - first;
+        float *tile = (float *)(smem + 95488 + turn * 50688), *panel = tile + first * 36;
+        float *sums = (float *)(smem + 54016); // where C is while in registers, or beside it
+        fused_scales *scales = (fused_scales *)(smem + 53248 + turn * 132);
+        float *stau = (float *)(smem + 52992) + 32 * turn;
+#line 310 "families/fused.lua"
+        const int found = scales->found, ex = scales->exponent[lane()];
+#line 317 "families/fused.lua"
+        const bool filled = found != 0, factor = filled && k < 11;
+        flags |= found >> 1;
         if (filled) {
+            fused_tile c;
             fused_take(c, tile, ex);
             block_sync(); // partial sums go where the tile lies
-#line 332 "families/fused.lua"
-            #pragma unroll 1
-#line 334 "families/fused.lua"
-            for (int p = 0; p < done; p++) {
-                mbar_wait_cluster(ready + 8 * p, parity);
-                if (skipped[p] == 0.0f)
-                    fused_apply(c, p, sv + fused_trapezoid(p), red, ws, wp, t + p * 4096, t_ready + 8 * p, parity);
-            }
-            block_sync();
-#line 404 "families/fused.lua"
-            if (k < 6) {
-                gram_product(c, 2 * k + 2, red);
+            fused_update(c, k, sums, matrix);
+#line 325 "families/fused.lua"
+            if (factor) {
+                gram_product(c, 2 * k + 2, sums);
                 block_sync();
-                gram_total(red, gs->gram);
+                gram_total(sums, gs->gram);
+                block_sync();
             }
-#line 410 "families/fused.lua"
-            block_sync();
+#line 332 "families/fused.lua"
             fused_give(c, tile, 0);
-        } else if (k < 6) { // a zero block stays zero under any reflector
-            if (tid == 0)
-                *zero |= 1u << k;
+        } else if (k < 11) { // a zero block stays zero under any reflector
+            matrix.zero |= 1u << k;
             if (tid < 32)
                 stau[tid] = 0.0f;
         }
-#line 419 "families/fused.lua"
-        const bool last = k + 2 >= 6;
+        const bool last = k + 2 >= 11;
         const i64 b_next = last ? b + gridDim.x / 2 : b;
         const int k_next = last ? rank : k + 2;
-#line 433 "families/fused.lua"
+#line 346 "families/fused.lua"
         block_sync();
-        u8 *v = smem + 0 + fused_trapezoid(k);
-        if (filled && k < 6) {
-#line 437 "families/fused.lua"
-            const bool by_gram = gram_panel(panel, first, gs, stau);
-            if (!by_gram && tid == 0)
-                bad[2] = 2;
+#line 348 "families/fused.lua"
+        if (warp() < 4) {
+            if (factor)
+                gram_factor(panel, first, gs, stau);
+        } else {
+            const fused_team side = {tid - 128, 128, (int)warp() - 4, 4, 2};
+            float *other = (float *)(smem + 95488 + (turn ^ 1) * 50688);
+            fused_scales *others = (fused_scales *)(smem + 53248 + (turn ^ 1) * 132);
+            if (k_before >= 0)
+                fused_leave(side, other, h + b_before * stride_h, ldh, k_before, others->exponent, tau + b_before * stride_tau, (float *)(smem + 52992) + 32 * (turn ^ 1));
+            fused_sync(side);
+            if (b_next < batch) {
+                fused_request(side, other, a + b_next * stride_a, lda, 32 * k_next);
+                cp_async_commit();
+                cp_async_wait<0>();
+                fused_sync(side);
+                fused_exponents(side, other, others, (fused_largest *)(smem + 49152), unused); // no panel goes by rows now
+            }
+        }
+        block_sync();
+#line 372 "families/fused.lua"
+        if (factor) {
+#line 374 "families/fused.lua"
+            const bool by_gram = gram_finish(panel, first, gs, stau);
             if (!by_gram)
-#line 442 "families/fused.lua"
-            fused_rows(panel, rows, 176 - first < 32 ? 176 - first : 32, step, stau);
+                flags |= 2;
+            if (!by_gram)
+#line 379 "families/fused.lua"
+            fused_rows(panel, rows, 352 - first < 32 ? 352 - first : 32, (fused_step *)(smem + 49152), stau);
             block_sync();
-            if (k < 5)
-                fused_reflectors(panel, rows, v);
+#line 382 "families/fused.lua"
+            if (k < 10)
+                fused_reflectors(panel, rows, fused_v(k), matrix.v + fused_trapezoid(k));
+#line 385 "families/fused.lua"
         }
-#line 448 "families/fused.lua"
-        if (k < 5) {
+#line 397 "families/fused.lua"
+        if (k < 10) {
             if (tid < 2)
-                sts_remote(cluster_map(ready + 96 + 4 * k, tid), filled ? 0.0f : 1.0f);
-            fused_announce(ready + 8 * k);
-            if (filled) {
-                fused_build_t(k, to_saddr(v), t_red, t_red + 8192, stau, t + k * 4096);
-            }
-            fused_announce(t_ready + 8 * k);
+                sts_remote(cluster_map(to_saddr(fused_skipped(k)), tid), filled ? 0.0f : 1.0f);
+            fused_announce(fused_ready(k));
+            if (filled)
+                fused_build_t(k, to_saddr(fused_v(k)), (float *)(smem + 54016), (float *)(smem + 54016) + 8192, stau, fused_t(k), matrix.t + k * 4096);
+            fused_announce(fused_t_ready(k));
         }
-#line 458 "families/fused.lua"
-        fused_out(tile, h + b * stride_h, ldh, first, k < 6 ? first : 192, exponent);
-        if (tid < 32 && first + tid < 176)
-            tau[b * stride_tau + first + tid] = stau[tid];
-        block_sync();
-#line 467 "families/fused.lua"
-        if (b_next < batch)
-            fused_request(tile, a + b_next * stride_a, lda, 32 * k_next);
-        cp_async_commit();
-#line 472 "families/fused.lua"
-        if (last) { // nobody writes over V while it is applied elsewhere
+#line 423 "families/fused.lua"
+        if (last) {
+#line 425 "families/fused.lua"
             if (tid == 0)
-                sts_remote(cluster_map(ready + 120 + 4 * (parity * 2 + rank), 0), (float)(bad[0] | bad[2]));
-            cluster_sync();
+                sts_remote(cluster_map(to_saddr(found_by + matrix.parity * 2 + rank), 0), (float)flags);
+#line 430 "families/fused.lua"
+            cluster_sync(); // and nobody writes over V while it is applied elsewhere
+#line 434 "families/fused.lua"
             if (info && rank == 0 && tid == 0) {
-                int all = 0;
                 for (int i = 0; i < 2; i++)
-                    all |= (int)found[parity * 2 + i];
-                info[b] = all;
+                    flags |= (int)found_by[matrix.parity * 2 + i];
+                info[b] = flags;
             }
-            parity ^= 1;
+            matrix.parity ^= 1;
+            matrix.zero = 0;
+#line 446 "families/fused.lua"
+            flags = 0;
         }
-#line 488 "families/fused.lua"
+#line 449 "families/fused.lua"
+        b_before = b;
+        k_before = k;
+#line 453 "families/fused.lua"
+        turn ^= 1;
+#line 455 "families/fused.lua"
         b = b_next;
         k = k_next;
     }
+#line 459 "families/fused.lua"
+    if (k_before >= 0) {
+        block_sync();
+        fused_leave(fused_all(), (float *)(smem + 95488 + (turn ^ 1) * 50688), h + b_before * stride_h, ldh, k_before,
+                    ((fused_scales *)(smem + 53248 + (turn ^ 1) * 132))->exponent, tau + b_before * stride_tau,
+                    (float *)(smem + 52992) + 32 * (turn ^ 1));
+    }
+#line 466 "families/fused.lua"
 }
 QRS_ENTRY(fused)

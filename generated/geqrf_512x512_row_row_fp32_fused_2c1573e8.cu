@@ -1,0 +1,1558 @@
+#line 223 "families/fused.lua"
+#include "device/core.cuh"
+#include "device/math.cuh"
+#include "device/warp.cuh"
+#include "device/block.cuh"
+#include "device/mma.cuh"
+#include "device/copy.cuh"
+#include "device/launch.cuh"
+#line 231 "families/fused.lua"
+#include "device/wgmma.cuh"
+#include "device/stmatrix.cuh"
+#line 237 "families/fused.lua"
+
+using namespace qrs;
+
+#line 1 "blocks/pack_reflector.cuh"
+// Scalars of one Householder reflector, LAPACK's signs (slarfg), from the pivot entry and the square sum of its tail.
+//
+// With n = sqrt(alpha^2 + s) and x the column below the pivot:
+//   beta = -sign(alpha) n, tau = 2 / v'v (= (beta - alpha) / beta), v = [1; rho x], rho = 1 / (alpha - beta).
+// Applied to another column with pivot-row entry p and dot d = x'a:  g = tau rho (p + rho d) = step (p + rho d) is what
+// x is subtracted with (a -= g x), and p - g (alpha - beta) is the new pivot-row entry. Nothing has to wait for v.
+// Approximate reciprocal and square root are each followed by a Newton step, so the scalars carry about one rounding.
+struct reflector {
+    float beta, tau, rho, step, gap; // gap = alpha - beta
+};
+
+// A square sum below this is recomputed from rescaled entries: the design's 2^-80 relative to a column near one.
+#define QRS_TINY_SQUARES 0x1p-80f
+
+// Requires s > 0 (or NaN) and s, alpha^2 in range: callers scale columns on load and rescale tiny tails.
+QRS_DEV reflector make_reflector(float alpha, float s)
+{
+    float square = fmaf(alpha, alpha, s);
+    float q = rsqrt_approx(square), n = square * q;
+    float r = fmaf(-n, 0.5f * q, 0.5f); // (1 - square q^2) / 2
+    n = fmaf(n, r, n);
+    q = fmaf(q, r, q);
+    float gap = fabsf(alpha) + n;
+    float rho = rcp_approx(gap);
+    rho = fmaf(rho, fmaf(-gap, rho, 1.0f), rho);
+    reflector h;
+    h.beta = copysignf(n, -alpha);
+    // tau = 2 / v'v for v = [1; rho x] with rho as rounded, not 1 + |alpha| / n: orthogonality hangs on this product alone. Over
+    // 4 million random 3 x 3 matrices the worst loss falls from 12.3 eps to 8.2 (sgeqrf: 12.6).
+    const float vv = fmaf(rho * rho, s, 1.0f);
+    float half_tau = rcp_approx(vv);
+    half_tau = fmaf(half_tau, fmaf(-vv, half_tau, 1.0f), half_tau);
+    h.tau = 2.0f * half_tau;
+    h.rho = copysignf(rho, alpha);
+    h.step = copysignf(q, alpha);
+    h.gap = copysignf(gap, alpha);
+    return h;
+}
+
+// The two scalars that only results need, for steps that leave the Newton steps out of their chain: tau of the v that is stored, and the
+// diagonal of R.
+QRS_DEV float reflector_tau(float rho, float s)
+{
+    const float vv = fmaf(rho * rho, s, 1.0f);
+    float half_tau = rcp_approx(vv);
+    half_tau = fmaf(half_tau, fmaf(-vv, half_tau, 1.0f), half_tau);
+    return rho == 0.0f ? 0.0f : 2.0f * half_tau;
+}
+QRS_DEV float reflector_beta(float alpha, float s)
+{
+    const float square = fmaf(alpha, alpha, s), q = rsqrt_approx(square), n = square * q;
+    return copysignf(fmaf(n, fmaf(-n, 0.5f * q, 0.5f), n), -alpha);
+}
+
+// The identity: the tail is exactly zero, so LAPACK leaves the diagonal entry alone.
+QRS_DEV reflector no_reflector(float alpha)
+{
+    reflector h;
+    h.beta = alpha;
+    h.tau = h.rho = h.step = h.gap = 0.0f;
+    return h;
+}
+
+// 2^e as a product of two floats, so that multiplying by both never rounds twice (e in [-276, 253]): the first factor
+// moves the value towards its result by a normal power, the second carries what is left.
+struct power_of_two {
+    float first, second;
+};
+QRS_DEV power_of_two make_power_of_two(int e)
+{
+    int rest = e > 127 ? e - 127 : e < -126 ? -126 : 0;
+    power_of_two f;
+    f.first = as_f32((u32)(e - rest + 127) << 23);
+    f.second = as_f32((u32)(rest + 127) << 23);
+    return f;
+}
+QRS_DEV float times(power_of_two f, float x)
+{
+    return x * f.first * f.second;
+}
+#line 1 "blocks/fused_wide.cuh"
+// Left-looking updates of a 64-column block by warpgroup products: C^T in the accumulators of two warpgroups.
+//
+// Parameters: M, N, K; NT = row tiles of 64; J = tiles a warpgroup; IN, OUT layouts; SELECT.
+// A block stays in registers from A to H: loaded, scaled, updated, packed and written as fragments of C^T. Code that touches all of a thread's
+// 128 values is long, so each such piece is there once (what an SM's instruction cache (128 KB) does not keep is fetched again for every
+// panel, which costs more than executing it).
+// Fragment: warpgroup wg holds row tiles t = 2 j + wg; c[j][4 i + e] is row 8 i + 2 q + (e & 1) of tile t, column 16 w + g + 8 (e >> 1) of the block,
+// with w the warp in the warpgroup, g = lane / 4, q = lane % 4. Tiles count from the panel's top one round (wide_tile_at): c[0] of the
+// first warpgroup is always the top block. Entries past the matrix are zero.
+// V of a finished panel: fp16 tiles of 64 rows x 128 bytes, 128-byte swizzle, from the panel's first row on, scaled by 2^LIFT; one such tile
+// is B of both products: W^T = C^T V (rows of the tile are k: N-major) and C^T -= W'^T V^T (K-major).
+#define QRS_LIFT 6
+typedef float wide_tile[4][32];
+
+QRS_DEV int wide_group() { return shfl((int)warp() >> 2, 0); } // a warpgroup's branches must be seen to be uniform
+QRS_DEV int wide_column(int h) { return ((int)warp() & 3) * 16 + ((int)lane() >> 2) + 8 * h; }
+QRS_DEV int wide_row(int i) { return 8 * i + ((int)lane() & 3) * 2; } // of a tile, first of the pair
+// Tile t of a block whose panel starts at tile `turn`, counted from the matrix's first row.
+QRS_DEV int wide_tile_at(int t, int turn) { return t + turn < 8 ? t + turn : t + turn - 8; }
+QRS_DEV int wide_chunk(int row, int chunk) { return row * 128 + ((chunk ^ (row & 7)) << 4); }
+// A descriptor counts 16 bytes: `by` bytes further is an addition (smem_desc anew each time costs registers).
+QRS_DEV u64 wide_desc(saddr a) { return smem_desc(a, 128, 16, 1024); }
+QRS_DEV u64 wide_further(u64 desc, int by) { return desc + (u64)(u32)(by >> 4); }
+
+QRS_DEV void wide_split(float x, float y, u32 &hi, u32 &lo)
+{
+    float hx, hy;
+    hi = pack_f16(x, y);
+    unpack_f16(hi, hx, hy);
+    lo = pack_f16(x - hx, y - hy);
+}
+
+// A fragments of k = 16 s .. 16 s + 15 from accumulators of a 64 x 64 tile, times f (by row half).
+QRS_DEV void wide_operand(const float (&d)[32], int s, float f0, float f1, u32 (&hi)[4])
+{
+    #pragma unroll
+    for (int x = 0; x < 4; x++) {
+        const float f = x & 1 ? f1 : f0;
+        hi[x] = pack_f16(f * d[8 * s + 2 * x], f * d[8 * s + 2 * x + 1]);
+    }
+}
+QRS_DEV void wide_operand(const float (&d)[32], int s, float f0, float f1, u32 (&hi)[4], u32 (&lo)[4])
+{
+    #pragma unroll
+    for (int x = 0; x < 4; x++) {
+        const float f = x & 1 ? f1 : f0;
+        wide_split(f * d[8 * s + 2 * x], f * d[8 * s + 2 * x + 1], hi[x], lo[x]);
+    }
+}
+
+// Where lane's 16-byte row of a stmatrix_x4_trans goes that stores k step s of wide_operand into a tile.
+QRS_DEV int wide_place(int s)
+{
+    const int l = lane();
+    return wide_chunk(16 * s + (l >> 4) * 8 + (l & 7), ((int)warp() & 3) * 2 + ((l >> 3) & 1));
+}
+
+// D += A B and, with three products, the two cross terms; one k step.
+template <bool SPLIT, bool TRANS>
+QRS_DEV void wide_product(float (&d)[32], const u32 (&a)[4], const u32 (&al)[4], u64 b, u64 bl)
+{
+    if (SPLIT) {
+        wgmma_f16_rs<64, TRANS>(d, al[0], al[1], al[2], al[3], b, true);
+        wgmma_f16_rs<64, TRANS>(d, a[0], a[1], a[2], a[3], bl, true);
+    }
+    wgmma_f16_rs<64, TRANS>(d, a[0], a[1], a[2], a[3], b, true);
+}
+
+// Magnitudes compare as integers, and NaN and infinity come out on top.
+QRS_DEV u32 wide_larger(u32 most, float x)
+{
+    const u32 bits = as_u32(x) & 0x7fffffffu;
+    return most > bits ? most : bits;
+}
+QRS_DEV u32 wide_most(u32 x) // over the four lanes of a column
+{
+    u32 y = shfl_xor(x, 1);
+    x = x > y ? x : y;
+    y = shfl_xor(x, 2);
+    return x > y ? x : y;
+}
+QRS_DEV float wide_total(float x)
+{
+    x += shfl_xor(x, 1);
+    return x + shfl_xor(x, 2);
+}
+
+#line 89 "blocks/fused_wide.cuh"
+// Block `first` of A on its way to shared memory (the caller commits and waits), where the planes of V go later, as it lies in A: sixteen bytes a
+// request, whole lines of memory. Swizzled so that a fragment is read without bank conflicts. What is past the matrix is zero.
+QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first)
+{
+    const saddr to = to_saddr(v);
+    const bool aligned = ((u64)a & 15) == 0 && (lda & 3) == 0;
+    #pragma unroll 2
+    for (int e = threadIdx.x; e < 8192; e += 256) {
+#line 102 "blocks/fused_wide.cuh"
+        const int row = e >> 4, col = (e & 15) * 4, at = row * 256 + (col * 4 ^ (row & 6) << 4);
+        const float *from = a + row * lda + first + col;
+        const int inside = row < 512 ? 512 - first - col : 0;
+#line 106 "blocks/fused_wide.cuh"
+        if (aligned && inside >= 4) {
+            cp_async16(to + at, from);
+        } else {
+            #pragma unroll 1
+            for (int x = 0; x < 4; x++)
+                if (x < inside)
+                    cp_async4(to + at + 4 * x, from + x);
+                else
+                    sts(to + at + 4 * x, 0.0f);
+        }
+    }
+}
+
+// A fragment's places in a block that lies in shared memory as a matrix does: in A's layout, or in H's.
+#line 121 "blocks/fused_wide.cuh"
+struct wide_places_row {
+    u8 *at[2];
+};
+QRS_DEV wide_places_row wide_find_row(u8 *v)
+{
+    const int col = wide_column(0), q2 = wide_row(0);
+    wide_places_row p;
+#line 133 "blocks/fused_wide.cuh"
+    #pragma unroll
+    for (int h = 0; h < 2; h++)
+        p.at[h] = v + q2 * 256 + ((col + 8 * h) * 4 ^ q2 << 4);
+#line 137 "blocks/fused_wide.cuh"
+    return p;
+}
+#line 140 "blocks/fused_wide.cuh"
+
+// The block from there to registers.
+QRS_DEV void wide_fill(wide_tile &c, u8 *v, int turn)
+{
+    const int wg = wide_group();
+    const wide_places_row p = wide_find_row(v);
+    #pragma unroll
+    for (int j = 0; j < 4; j++) {
+        const int t = 2 * j + wg, tile = wide_tile_at(t, turn);
+        #pragma unroll
+        for (int i = 0; i < 8; i++)
+            #pragma unroll
+            for (int h = 0; h < 2; h++) {
+                f32x2 x = {0.0f, 0.0f};
+                if (true) {
+#line 158 "blocks/fused_wide.cuh"
+                    x.x = *(const float *)(p.at[h] + tile * 16384 + i * 2048);
+                    x.y = *(const float *)(p.at[h] + tile * 16384 + i * 2048 + 256);
+#line 161 "blocks/fused_wide.cuh"
+                }
+                c[j][4 * i + 2 * h] = x.x;
+                c[j][4 * i + 2 * h + 1] = x.y;
+            }
+    }
+}
+
+// What the two warpgroups tell each other about a block's columns.
+struct wide_columns {
+    u32 most[2][64];
+    f32x2 sums[2][64];
+    float top[4][64];
+};
+
+// What is left of a factor 2^e for columns of half h when it takes two powers of two, of which the first is applied here: that is rare. Tiles from
+// `begin` on.
+QRS_DEV float wide_apply(wide_tile &c, int h, int e, int begin)
+{
+    const power_of_two f = make_power_of_two(e);
+    if (!warp_any(f.second != 1.0f))
+        return f.first;
+    {
+        #pragma unroll
+        for (int j = 0; j < 4; j++)
+            #pragma unroll
+            for (int i = 0; i < 32; i++)
+                if ((i >> 1 & 1) == h && 2 * j + wide_group() >= begin)
+                    c[j][i] *= f.first;
+    }
+    return f.second;
+}
+
+// Largest magnitudes of a block's columns to s->most, a warpgroup's each. False when the block is zero. Synchronises.
+QRS_DEV bool wide_largest(const wide_tile &c, wide_columns *s)
+{
+    const int wg = wide_group(), l = lane();
+    u32 most[2] = {0, 0};
+    #pragma unroll
+    for (int j = 0; j < 4; j++)
+        #pragma unroll
+        for (int i = 0; i < 32; i++)
+            most[i >> 1 & 1] = wide_larger(most[i >> 1 & 1], c[j][i]);
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        most[h] = wide_most(most[h]);
+        if ((l & 3) == 0)
+            s->most[wg][wide_column(h)] = most[h];
+    }
+    block_sync();
+    return shfl((int)warp_any((s->most[0][l] | s->most[0][l + 32] | s->most[1][l] | s->most[1][l + 32]) != 0), 0);
+}
+
+// After wide_largest: scales a block as fused_load.cuh does (every column's largest magnitude to [1, 2) 2^LIFT; not finite: not scaled). Returns
+// whether a column's weight is concentrated on few rows, where one fp16 product is not enough: its 1-norm is below 0.6 sqrt(m) times
+// its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds that fail).
+QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
+{
+    const int wg = wide_group(), l = lane();
+    const bool first = (l & 3) == 0;
+    float f[2];
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const u32 u = s->most[0][wide_column(h)], d = s->most[1][wide_column(h)], most = u > d ? u : d;
+        const bool finite = most < 0x7f800000u;
+        const int ex = finite && most > 0 ? pow2_exponent(as_f32(most)) : 0;
+        f[h] = wide_apply(c, h, QRS_LIFT - ex, 0);
+        if (first && wg == 0) {
+            exponent[wide_column(h)] = ex;
+            if (!finite)
+                *bad = 1;
+        }
+    }
+#line 236 "blocks/fused_wide.cuh"
+    #pragma unroll
+    for (int j = 0; j < 4; j++)
+        #pragma unroll
+        for (int i = 0; i < 32; i++) {
+            const int h = i >> 1 & 1;
+            const float x = f[h] * c[j][i];
+            c[j][i] = x;
+#line 247 "blocks/fused_wide.cuh"
+        }
+#line 264 "blocks/fused_wide.cuh"
+    return false;
+#line 266 "blocks/fused_wide.cuh"
+}
+
+// Rows begin .. end-1 of the block, whole tiles, to H, times f (by column half), by way of shared memory: whole lines again. Synchronises.
+QRS_DEV void wide_write(const wide_tile &c, u8 *v, float *out, i64 ldh, int first, int turn, int begin, int end, const float (&f)[2])
+{
+    if (begin >= end)
+        return;
+    const int wg = wide_group();
+    const wide_places_row p = wide_find_row(v);
+    #pragma unroll
+    for (int j = 0; j < 4; j++) {
+        const int t = 2 * j + wg, tile = wide_tile_at(t, turn);
+        if (64 * tile >= begin && 64 * tile < end) {
+            #pragma unroll
+            for (int i = 0; i < 8; i++)
+                #pragma unroll
+                for (int h = 0; h < 2; h++) {
+                    const f32x2 x = {f[h] * c[j][4 * i + 2 * h], f[h] * c[j][4 * i + 2 * h + 1]};
+#line 287 "blocks/fused_wide.cuh"
+                    *(float *)(p.at[h] + tile * 16384 + i * 2048) = x.x;
+                    *(float *)(p.at[h] + tile * 16384 + i * 2048 + 256) = x.y;
+#line 290 "blocks/fused_wide.cuh"
+                }
+        }
+    }
+    block_sync();
+    const bool aligned = ((u64)out & 15) == 0 && (ldh & 3) == 0;
+#line 304 "blocks/fused_wide.cuh"
+    const int col = (threadIdx.x & 15) * 4, inside = 512 - first - col;
+    #pragma unroll 1
+    for (int row = begin + ((int)threadIdx.x >> 4); row < (end < 512 ? end : 512); row += 16) {
+        const f32x4 x = *(const f32x4 *)(v + row * 256 + (col * 4 ^ (row & 6) << 4));
+        float *to = out + row * ldh + first + col;
+#line 310 "blocks/fused_wide.cuh"
+        if (aligned && inside >= 4) {
+            *(f32x4 *)to = x;
+        } else {
+            const float y[4] = {x.x, x.y, x.z, x.w};
+            #pragma unroll
+            for (int e = 0; e < 4; e++)
+                if (e < inside)
+                    to[e] = y[e];
+        }
+    }
+    block_sync();
+}
+
+// Finished V and T lie in scratch exactly as they lie in shared memory, so each moves by one bulk copy.
+struct wide_stage {
+    u8 *v, *t; // scratch of all CTAs; this one's place is found anew each time, registers being what is short
+    u32 phases;      // of the two barriers, bit = slot
+};
+QRS_DEV i64 wide_v_place() { return (i64)blockIdx.x * 589824; }
+QRS_DEV i64 wide_t_place() { return (i64)blockIdx.x * 131072; }
+QRS_DEV int wide_trapezoid(int p) { return (p * 8 - p * (p - 1) / 2) * 8192; }
+
+// One thread starts the way of panel k's V and T to scratch.
+QRS_DEV void wide_keep_v(const wide_stage &s, int k, bool low)
+{
+    if (threadIdx.x != 0)
+        return;
+    const u32 bytes = (8 - k) * 8192;
+    u8 *to = s.v + wide_v_place() + wide_trapezoid(k);
+    const saddr from = to_saddr(dynamic_smem()) + 0;
+    bulk_store(to, from, bytes);
+#line 342 "blocks/fused_wide.cuh"
+    if (low)
+        bulk_store(to + 294912, from + 65536, bytes);
+#line 345 "blocks/fused_wide.cuh"
+    bulk_commit();
+}
+QRS_DEV void wide_keep_t(u8 *scratch, int k)
+{
+    if (threadIdx.x != 0)
+        return;
+    bulk_store(scratch + wide_t_place() + k * 16384, to_saddr(dynamic_smem()) + 196608, 16384);
+    bulk_commit();
+}
+
+// First half of an update by panel p, whose V (and low plane) starts at v (vl): this warpgroup's share of W^T to its half of x
+// (two halves of 16 KB). The caller synchronises the block between the halves of the update.
+template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, int turn, saddr v, saddr vl, float *x)
+{
+    const int wg = wide_group();
+    const u64 b0 = wide_desc(v), bl0 = wide_desc(vl);
+    float wa[32];
+    #pragma unroll
+    for (int i = 0; i < 32; i++)
+        wa[i] = 0.0f;
+    #pragma unroll
+    for (int j = 0; j < 4; j++) {
+        const int t = 2 * j + wg, tile = wide_tile_at(t, turn);
+        if (tile >= p) {
+            const u64 b = wide_further(b0, (tile - p) * 8192), bl = wide_further(bl0, (tile - p) * 8192);
+            u32 a[4][4], al[4][4];
+            #pragma unroll
+            for (int s = 0; s < 4; s++) {
+                if (SPLIT)
+                    wide_operand(c[j], s, 1.0f, 1.0f, a[s], al[s]);
+                else
+                    wide_operand(c[j], s, 1.0f, 1.0f, a[s]);
+            }
+            wgmma_fence();
+            #pragma unroll
+            for (int s = 0; s < 4; s++)
+                wide_product<SPLIT, true>(wa, a[s], al[s], wide_further(b, s * 2048), wide_further(bl, s * 2048));
+            wgmma_commit();
+            wgmma_wait<0>(); // a, al need not live longer: with two tiles in flight registers do not suffice
+        }
+    }
+    wgmma_wait<0>(wa);
+    f32x4 *to = (f32x4 *)x + wg * 1024 + (threadIdx.x & 127);
+    #pragma unroll
+    for (int i = 0; i < 8; i++)
+        to[i * 128] = {wa[4 * i], wa[4 * i + 1], wa[4 * i + 2], wa[4 * i + 3]};
+}
+
+// Second half: W'^T = W^T T, C^T -= W'^T V^T. t: fp16 T as a tile for each plane: this small product always takes three, as two more roundings
+// of W and T to fp16 would cost a third of the single product's accuracy (0.78 of the contest's gate at n = 512, against 0.56).
+template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, int turn, saddr v, saddr vl, const float *x, saddr t)
+{
+    const int wg = wide_group();
+    const u64 b0 = wide_desc(v), bl0 = wide_desc(vl), bt = wide_desc(t);
+    float wa[32], wp[32];
+    const f32x4 *from = (const f32x4 *)x + (threadIdx.x & 127);
+    #pragma unroll
+    for (int i = 0; i < 8; i++) {
+        const f32x4 u = from[i * 128], d = from[1024 + i * 128]; // the same order in both warpgroups: the same bits
+        wa[4 * i] = u.x + d.x, wa[4 * i + 1] = u.y + d.y, wa[4 * i + 2] = u.z + d.z, wa[4 * i + 3] = u.w + d.w;
+    }
+    // Both factors carry 2^LIFT; 2^4 of it stays, for the low halves' sake.
+    u32 a[4][4], al[4][4];
+    #pragma unroll
+    for (int s = 0; s < 4; s++)
+        wide_operand(wa, s, 0x1p-8f, 0x1p-8f, a[s], al[s]);
+    #pragma unroll
+    for (int i = 0; i < 32; i++)
+        wp[i] = 0.0f;
+    wgmma_fence();
+    #pragma unroll
+    for (int s = 0; s < 4; s++)
+        wide_product<true, true>(wp, a[s], al[s], wide_further(bt, s * 2048), wide_further(bt, 8192 + s * 2048));
+    wgmma_commit();
+    wgmma_wait<0>(wp);
+    #pragma unroll
+    for (int s = 0; s < 4; s++) {
+        if (SPLIT)
+            wide_operand(wp, s, -0x1p-4f, -0x1p-4f, a[s], al[s]);
+        else
+            wide_operand(wp, s, -0x1p-4f, -0x1p-4f, a[s]);
+    }
+    #pragma unroll
+    for (int j = 0; j < 4; j++) {
+        const int t = 2 * j + wg, tile = wide_tile_at(t, turn);
+        if (tile >= p) {
+            const u64 b = wide_further(b0, (tile - p) * 8192), bl = wide_further(bl0, (tile - p) * 8192);
+            wgmma_fence();
+            #pragma unroll
+            for (int s = 0; s < 4; s++)
+                wide_product<SPLIT, false>(c[j], a[s], al[s], wide_further(b, s * 32), wide_further(bl, s * 32));
+            wgmma_commit();
+        }
+    }
+    #pragma unroll
+    for (int j = 0; j < 4; j++)
+        wgmma_wait<0>(c[j]);
+}
+#line 1 "blocks/gram_recursion.cuh"
+// Householder panel of B columns from its top block and a Gram matrix: sequential work that does not grow with the rows.
+//
+// With P1 the top B x B block, P2 the rows below and G = P2'P2, run for j = 0..B-1 (M starts as the identity):
+//   s = sum_{i>j} P1[i,j]^2 + G[j,j]; beta, tau, rho, step as in pack_reflector.cuh;
+//   d_c = sum_{i>j} P1[i,j] P1[i,c] + G[j,c]; g_c = step (P1[j,c] + rho d_c) for c > j;
+//   R[j,c] = P1[j,c] - g_c (alpha - beta); P1[i,c] -= P1[i,j] g_c (i > j); M[:,c] -= g_c M[:,j];
+//   G -= g G[j,:] + G[:,j] g' - g g' G[j,j] on what is left.
+// Then V1 = P1 rho below its diagonal and V2 = P2 (M rho). Only what lies below the top block is squared in conditioning.
+//
+// Parameters: B = 32; ROLLED; NC = 1, or 2: 32 passive columns follow the 32 of the panel and are only transformed; LD row stride of P1, G and
+// [R \\ V1]; LDM of M. G has B rows and 32 NC columns. Of a passive column c, R[:,c] and M[:,c] come out: the column is now C + P2 M[:,c].
+// Layout: lane = column, warps 4.. hold the passive ones; x[k] and gram[k] are row 4 k + (warp & 3). Row j of x turns into row j of M once it
+// has been the pivot row, so one array holds both. Everything off the chain dots -> barrier -> scalars -> update runs in its shadow: the
+// update of G by step j happens during step j + 1, of which only row j + 1 is needed at once (`row`), and every lane also carries
+// the next pivot column at its own rows (xb), found from its old values and its own g. One barrier a column.
+// Columns go by fours. With a body for each four what is left of x and gram has fixed registers, and shrinks; inside, the four are a rolled
+// loop. ROLLED: one body for all, for kernels that outgrow the instruction cache (128 KB; what it does not keep is fetched again for every
+// panel): registers turn by one place after every four columns, so that the pivot row is always number 0, and xd is xb but for zeros where
+// rows have become M's. 12 KB less code, 40 cycles a column more.
+// A call, not inlined: scheduled under the registers of a kernel that has none to spare a column takes 310 cycles instead of 270.
+// Measured on an H200, NC = 1, with 4 warps and straight-line code: 258 cycles a column (1, 2, 8 warps: 763, 303, 400); 64 columns at once: 454.
+#line 27 "blocks/gram_recursion.cuh"
+// Shared; read and written four floats at a time. One for each parity of the column.
+struct alignas(16) gram_buffer {
+    float part[68][4]; // dots by column and warp
+    f32x2 pivot[68];   // row j of P1 and of G
+    float next[32];              // old column j + 1 of x, in the order of the rows' owners: x[k] of warp w at 8 w + k
+    float row[32];               // row j of G in that order
+    float g[32];                 // g of step j in that order
+#line 35 "blocks/gram_recursion.cuh"
+    float spare[64];         // what the passive columns would write to the two
+#line 37 "blocks/gram_recursion.cuh"
+};
+struct gram_buffers {
+    gram_buffer side[2];
+    f32x4 scalars[32]; // pivot entry, square sum of its tail, 1 / norm, |rho|
+};
+static_assert(sizeof(gram_buffers) == 5056, "offsets below");
+
+// Threads 0..127 call, with passive columns 0..255. Results in shared memory: m, upper triangular with zeros below, columns scaled by rho (may be gram_in's place); rv, R on and
+// above the diagonal and V1 below (may be p1's place); tau. whole: the columns' squares at the panel's start. bare: nothing lies below the
+// top block, so that nothing can cancel. steps: columns past these have no reflector.
+// True, in each warp of the active columns (and in the others), when the recursion went well as far as it can tell; the true norms of V have the last word.
+QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float *whole, gram_buffers *s, float *m, float *rv, float *tau,
+                            int steps, bool bare, int threads)
+{
+    const int l = lane(), w = warp() & 3, c = (int)threadIdx.x >> 7 << 5 | l;
+    const bool active = c < 32;
+    // Addresses by hand: 32 bits, and the loop adds to them no more than the parity of the column.
+    const saddr base = to_saddr(s), my_part = base + c * 16, my_share = my_part + w * 4, my_pivot = base + 1088 + c * 8;
+    const saddr rows = base + w * 32, owner = base + (l & 3) * 32 + (active ? 0 : 256);
+    const saddr rv_at = to_saddr(rv) + c * 4;
+    float x[8], gram[8], xb[8], old_row[8], old_h = 0.0f, old_g = 0.0f;
+    #pragma unroll
+    for (int k = 0; k < 8; k++) {
+        x[k] = p1[(4 * k + w) * 68 + c];
+        gram[k] = gram_in[(4 * k + w) * 68 + c];
+        xb[k] = p1[(4 * k + w) * 68];
+        old_row[k] = 0.0f;
+    }
+    float row = gram[0];
+    const float start = active ? gram_in[l * 69] : 0.0f;
+    if (threadIdx.x < 32)
+        s->side[1].g[l] = 0.0f;
+    if (threadIdx.x < 2) { // "next" of the last column
+        *(f32x4 *)s->side[l].part[64] = {0.0f, 0.0f, 0.0f, 0.0f};
+        s->side[l].pivot[64] = {0.0f, 0.0f};
+    }
+
+#line 82 "blocks/gram_recursion.cuh"
+    #pragma unroll
+    for (int jj = 0; jj < 8; jj++) {
+        const int top = jj, ahead = top + 1 < 8 ? top + 1 : top;
+        // Where its owner finds a lane's row, and will find it when registers have turned.
+        const saddr owner_now = owner + ((l >> 2) - jj + top & 7) * 4;
+        const saddr owner_then = owner_now;
+        #pragma unroll 1
+        for (int jw = 0; jw < 4; jw++) {
+            const int j = jj * 4 + jw;
+            const saddr side = (jw & 1) * 2272, pivot = my_pivot + side, rows_now = rows + side;
+            const saddr dots = base + side + j * 16, pivots = base + side + 1088 + j * 8;
+            const bool own = w == jw;
+            {
+                float sum[2] = {own ? row : 0.0f, (w > jw ? xb[top] : 0.0f) * x[top]};
+                #pragma unroll
+                for (int k = top + 1; k < 8; k++)
+                    sum[(k - top) & 1] = fmaf(xb[k], x[k], sum[(k - top) & 1]);
+                sts(my_share + side, sum[0] + sum[1]);
+                if (own) {
+                    sts(pivot, f32x2{x[top], row});
+                    sts(owner_now + side + 1760, row);
+                }
+                if (c == j + 1) {
+                    #pragma unroll
+                    for (int k = 0; k < 8; k += 4)
+                        sts(rows_now + 1632 + 4 * k, f32x4{x[k], x[k + 1], x[k + 2], x[k + 3]});
+                }
+            }
+            bar_sync(1, threads);
+            const f32x4 dj = lds<f32x4>(dots);
+            const f32x2 pj = lds<f32x2>(pivots);
+            const f32x4 dn = lds<f32x4>(dots + 16);
+            const f32x2 pn = lds<f32x2>(pivots + 8);
+            const f32x4 dc = lds<f32x4>(my_part + side);
+            const f32x2 pc = lds<f32x2>(pivot);
+            float next[8], last_g[8], this_row[8];
+            #pragma unroll
+            for (int k = 0; k < 8; k += 4) {
+                f32x4 v = lds<f32x4>(rows_now + 1632 + 4 * k);
+                next[k] = v.x, next[k + 1] = v.y, next[k + 2] = v.z, next[k + 3] = v.w;
+                if (k + 3 >= top) {
+                    v = lds<f32x4>(rows + 2272 - side + 1888 + 4 * k);
+                    last_g[k] = v.x, last_g[k + 1] = v.y, last_g[k + 2] = v.z, last_g[k + 3] = v.w;
+                    v = lds<f32x4>(rows_now + 1760 + 4 * k);
+                    this_row[k] = v.x, this_row[k + 1] = v.y, this_row[k + 2] = v.z, this_row[k + 3] = v.w;
+                }
+            }
+            const float squares = (dj.x + dj.y) + (dj.z + dj.w);
+            const float norm2 = fmaxf(fmaf(pj.x, pj.x, squares), 0x1p-120f);
+            const float q = rsqrt_normal(norm2), norm = norm2 * q;
+            const float rho0 = rcp_normal(fabsf(pj.x) + norm);
+            const float dots_n = (dn.x + dn.y) + (dn.z + dn.w), dots_c = (dc.x + dc.y) + (dc.z + dc.w);
+            #pragma unroll
+            for (int k = top; k < 8; k++) {
+                gram[k] = fmaf(-old_row[k], old_g, fmaf(-last_g[k], old_h, gram[k]));
+                old_row[k] = this_row[k];
+            }
+
+            const bool some = squares > 0.0f;
+            // step (p + rho d) = |step| (+-p + |rho| d): signs and the zero are settled while rho is on its way.
+            const float size = some ? q : 0.0f;
+            const u32 flip = as_u32(pj.x) & 0x80000000u;
+            const float gap = copysignf(fabsf(pj.x) + norm, pj.x);
+            const float gn = size * fmaf(rho0, dots_n, as_f32(as_u32(pn.x) ^ flip));
+            const float gc = size * fmaf(rho0, dots_c, as_f32(as_u32(pc.x) ^ flip)), g = c > j ? gc : 0.0f;
+            // The pivot row leaves P1 and becomes a row of M, where it is zero but for the one on the diagonal.
+            xb[top] = own ? 1.0f : xb[top];
+            next[top] = own ? 0.0f : next[top];
+            #pragma unroll
+            for (int k = 7; k >= 0; k--) {
+                x[k] = fmaf(-g, xb[k], k == top && own && c > j ? 0.0f : x[k]);
+                xb[k] = fmaf(-gn, xb[k], next[k]);
+#line 157 "blocks/gram_recursion.cuh"
+            }
+            old_h = fmaf(-g, pj.y, pc.y);
+            old_g = g;
+            row = fmaf(-pn.y, g, fmaf(-gn, old_h, jw == 3 ? gram[ahead] : gram[top]));
+            if (own) {
+                sts((jw == 3 ? owner_then : owner_now) + side + 1888, g);
+                sts(rv_at + j * 272, fmaf(-gc, gap, pc.x)); // what is on and below the diagonal is written at the end
+                sts(base + 4544 + j * 16, f32x4{pj.x, squares, q, rho0});
+            }
+        }
+#line 174 "blocks/gram_recursion.cuh"
+    }
+    bar_sync(1, threads);
+    const f32x4 scalars = lds<f32x4>(base + 4544 + l * 16);
+    const bool some = scalars.y > 0.0f;
+    const float norm = fmaxf(fmaf(scalars.x, scalars.x, scalars.y), 0x1p-120f) * scalars.z;
+    const float rho_of = some ? copysignf(scalars.w, scalars.x) : 0.0f, squares_of = scalars.y;
+    const float beta_of = some ? copysignf(norm, -scalars.x) : scalars.x;
+    if (threadIdx.x < 32)
+        tau[l] = some ? fmaf(fabsf(scalars.x), scalars.z, 1.0f) : 0.0f;
+    #pragma unroll
+    for (int k = 0; k < 8; k++) {
+        const int i = 4 * k + w;
+        m[i * 68 + c] = !active ? x[k] : i < c ? x[k] * rho_of : i == c ? rho_of : 0.0f;
+        if (i >= c)
+            rv[i * 68 + c] = i == c ? beta_of : x[k] * rho_of;
+    }
+    // What cancelled cannot be trusted: a norm far below the column's own, a tail that is negative, tiny, or zero only by
+    // cancellation. NaN fails.
+    const bool sound = beta_of * beta_of >= 1e-6f * whole[l] && (squares_of == 0.0f ? start == 0.0f : squares_of >= 1e-6f * whole[l]);
+    return warp_all(!active || l >= steps || (bare ? squares_of == 0.0f || squares_of >= 0x1p-60f : sound));
+}
+
+// The squares of a panel's columns, from its top block and G.
+QRS_DEV float gram_square(const float *p1, const float *gram, int rows, int c)
+{
+    float s = gram[c * 69];
+    #pragma unroll 8
+    for (int i = 0; i < rows; i++)
+        s = fmaf(p1[i * 68 + c], p1[i * 68 + c], s);
+    return s;
+}
+#line 1 "blocks/gram_small.cuh"
+// Small fp32-level products on tensor cores.
+//
+// Three TF32 products (hi hi + hi lo + lo hi) keep about fp32's accuracy with fp32's range. The high half is rounded, by hand, as the
+// conversion takes five instructions; of the low half the unit drops what is below 2^-22 of x. A NaN that does not survive
+// in hi does in lo.
+QRS_DEV void gram_split(float x, u32 &hi, u32 &lo)
+{
+    hi = (as_u32(x) + 0x1000u) & 0xffffe000u;
+    lo = as_u32(x - as_f32(hi));
+}
+
+#line 13 "blocks/gram_small.cuh"
+// to = from + A B (from null: 0) times `sign`, 32 x 32 x 32, rows 68 apart, all in shared memory, where `to` may be any of the others. A(i, k) is
+// a[68 i + k], or with `turned` a[68 k + i]. All 256 threads, two products at once: warps 0-3 one, warps 4-7 another; a warp forms a quarter,
+// or nothing where its `to` is null. Synchronises between and after.
+QRS_CALL void gram_product(float *to, const float *from, const float *a, bool turned, const float *b, float sign)
+{
+    const int w = warp(), g = lane() >> 2, q = lane() & 3, row = (w & 2) * 8 + g, col = (w & 1) * 16;
+    const int ai = turned ? 1 : 68, ak = turned ? 68 : 1, place = row * 68 + col + 2 * q;
+    float d[2][4], e[2][4]; // the leading product, and the two small ones: shorter chains
+    if (to) {
+        #pragma unroll
+        for (int n = 0; n < 2; n++)
+            #pragma unroll
+            for (int x = 0; x < 4; x++) {
+                d[n][x] = from ? from[place + 8 * n + (x & 1) + (x >> 1) * 8 * 68] : 0.0f;
+                e[n][x] = 0.0f;
+            }
+        a += row * ai + q * ak;
+        b += q * 68 + col + g;
+        #pragma unroll
+        for (int k = 0; k < 4; k++) {
+            u32 h[4], lo[4];
+            #pragma unroll
+            for (int x = 0; x < 4; x++)
+                gram_split(a[(x & 1) * 8 * ai + (8 * k + (x >> 1) * 4) * ak], h[x], lo[x]);
+            #pragma unroll
+            for (int n = 0; n < 2; n++) {
+                u32 bh[2], bl[2];
+                #pragma unroll
+                for (int x = 0; x < 2; x++)
+                    gram_split(b[(8 * k + 4 * x) * 68 + 8 * n], bh[x], bl[x]);
+                mma_tf32(e[n], h, bl[0], bl[1]);
+                mma_tf32(e[n], lo, bh[0], bh[1]);
+                mma_tf32(d[n], h, bh[0], bh[1]);
+            }
+        }
+    }
+    block_sync();
+    if (to) {
+        #pragma unroll
+        for (int n = 0; n < 2; n++)
+            #pragma unroll
+            for (int x = 0; x < 4; x++)
+                to[place + 8 * n + (x & 1) + (x >> 1) * 8 * 68] = sign * (d[n][x] + e[n][x]);
+    }
+    block_sync();
+}
+#line 1 "blocks/gram_pair.cuh"
+// A panel of 64 columns as two Gram recursions of 32 with a block update between them: 64 at once cost 454 cycles a column, two of 32 about 300.
+//
+// The first half transforms the second half's columns along (they are its passive ones): R12 and Z with C2 <- C2 + P2a Z come out, P2a being the
+// rows below the first 32. What the second half needs follows from 32 x 32 products: its top block, and
+//   G22 + G21 Z + Z'(G12 + G11 Z)
+// for the rows below both. Then V[32:64, 0:32] = P1[32:64, 0:32] M1 and M = [M1, Z M2; 0, M2].
+//
+// Shared memory of a panel, in the region that updates use for exchange:
+struct wide_shared {
+    float half[64 * 68];   // of the two recursions; also one warpgroup's share of a 64 x 64 sum; then T in fp32
+    float rv[64 * 68];     // top block; then R on and above the diagonal, V below
+    float gram[64 * 68];   // G; then M's right half; then V'V
+    wide_columns columns;
+    float down[64], up[64]; // powers of two: what is packed, times down, has its columns' largest magnitudes in [32, 64)
+    float back[64], whole[64];
+    gram_buffers recursion;
+};
+
+// All 256 threads call. s->rv: top block, becomes R on and above the diagonal and V below. s->gram: G of the rows below; its right half becomes M's,
+// and the left half of s->half M's top left quarter. steps, bare: as in gram_recursion. Returns false, in some thread, unless both recursions
+// went well. Synchronises.
+QRS_CALL bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
+{
+    const int tid = threadIdx.x;
+    float *rv = s->rv, *lower = rv + 32 * 68, *corner = lower + 32, *half = s->half, *z = half + 32;
+    float *gram = s->gram, *g12 = gram + 32, *g21 = gram + 32 * 68, *g22 = g21 + 32;
+    bool good = true;
+    if (tid < 64)
+        s->whole[tid] = gram_square(rv, gram, 64, tid);
+    // One loop: the products' code, and the recursion's, is there once. Rows 32..63 are below the first half's top block.
+    const bool second = shfl((int)warp() >> 2, 0);
+    #pragma unroll 1
+    for (int op = 0; op < 7; op++) {
+        if (op == 1 || op == 5) {
+            const int h = op == 5;
+            if (!h || !second)
+                good = gram_recursion(h ? corner : rv, h ? g22 : half, s->whole + 32 * h, &s->recursion, h ? g22 : half, h ? corner : rv,
+                                      tau + 32 * h, steps - 32 * h, h && bare, h ? 128 : 256) && good;
+            block_sync();
+            continue;
+        }
+        float *to, *from, *a, *b; // of warps 0-3, of warps 4-7
+        switch (2 * op + second) {
+        case 0: to = half, from = gram, a = lower, b = lower; break;
+        case 1: to = z, from = g12, a = lower, b = corner; break;
+        case 4: to = from = corner, a = lower, b = z; break;
+        case 5: to = from = g12, a = gram, b = z; break;
+        case 6: to = lower, from = nullptr, a = lower, b = half; break;
+        case 7: to = from = g22, a = g21, b = z; break;
+        case 9: to = from = g22, a = z, b = g12; break;
+        case 12: to = g12, from = nullptr, a = z, b = g22; break;
+        default: to = from = a = b = nullptr;
+        }
+        gram_product(to, from, a, op == 0 || op == 4, b, 1.0f);
+    }
+    return good;
+}
+#line 1 "blocks/fused_wide_panel.cuh"
+// A panel of 64 columns in registers (the fragments of fused_wide.cuh): Gram recursion on the top block, everything tall by warpgroup products,
+// and a plain column-by-column way to fall back to.
+//
+// Parameters: M, N, K, NT, J, LIMIT, OUT.
+
+// Exponent that brings `most` to [32, 64), bounded so that its powers of two are normal.
+QRS_DEV int wide_shift(float most)
+{
+    const int e = most > 0.0f && is_finite(most) ? pow2_exponent(most) - 5 : 0;
+    return e < -120 ? -120 : e > 120 ? 120 : e;
+}
+QRS_DEV float wide_power(int e) { return as_f32((u32)(127 + e) << 23); }
+
+// What is packed of a column takes 2^-e.
+QRS_DEV void wide_set_shift(wide_shared *s, int col, int e)
+{
+    s->down[col] = wide_power(-e);
+    s->up[col] = wide_power(e);
+}
+
+// A panel in shared memory as fp32: tile of 64 rows by tile of 64 rows, where its fp16 planes are; each tile's columns 0..31 fill the 8 KB of
+// its high plane, the others the low plane's. A column's 64 rows adjoin but for a swizzle, which lets a warp touch 8 columns x 4
+// rows, or whole columns four rows a lane, without bank conflicts.
+QRS_DEV float *wide_column_line(u8 *v, int col) { return (float *)(v + (col >> 5) * 65536) + (col & 31) * 64; }
+QRS_DEV int wide_swizzle(int col) { return (col & 3) << 3 | (col & 4); } // flips bits 2..4 of the row
+QRS_DEV f32x4 &wide_four(u8 *v, int col, int row) // rows row .. row + 3, row a multiple of 4
+{
+    return *(f32x4 *)(wide_column_line(v, col) + (row >> 6) * 2048 + ((row & 63) ^ wide_swizzle(col)));
+}
+QRS_DEV f32x2 &wide_pair(u8 *v, int tile, int i, int h)
+{
+    const int col = wide_column(h);
+    return *(f32x2 *)(wide_column_line(v, col) + tile * 2048 + (wide_row(i) ^ wide_swizzle(col)));
+}
+
+// The top block to s->rv, and as it is to spare, for a second attempt.
+QRS_DEV void wide_take_top(const float (&c)[32], float *rv, f32x4 *spare)
+{
+    if (wide_group() != 0)
+        return;
+    float *at = rv + wide_row(0) * 68 + wide_column(0);
+    #pragma unroll
+    for (int i = 0; i < 8; i++) {
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            at[(8 * i + (e & 1)) * 68 + 8 * (e >> 1)] = c[4 * i + e];
+        spare[i * 128 + threadIdx.x] = {c[4 * i], c[4 * i + 1], c[4 * i + 2], c[4 * i + 3]};
+    }
+}
+
+// V's top block from where wide_finish_top left it.
+QRS_DEV void wide_give_top(float (&c)[32], const wide_shared *s)
+{
+    if (wide_group() != 0)
+        return;
+    const float *at = s->gram + wide_row(0) * 68 + wide_column(0);
+    #pragma unroll
+    for (int i = 0; i < 32; i++)
+        c[i] = at[(8 * (i >> 2) + (i & 1)) * 68 + 8 * (i >> 1 & 1)];
+}
+
+// s->down and s->up from the tiles below the top block. Synchronises.
+QRS_DEV void wide_measure(const wide_tile &c, int tiles, wide_shared *s)
+{
+    const int wg = wide_group();
+    float most[2] = {0.0f, 0.0f}; // NaN goes by, but not by the recursion's test
+    #pragma unroll
+    for (int j = 0; j < 4; j++)
+        if (2 * j + wg > 0 && 2 * j + wg < tiles)
+            #pragma unroll
+            for (int i = 0; i < 32; i++)
+                most[i >> 1 & 1] = fmaxf(most[i >> 1 & 1], fabsf(c[j][i]));
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const u32 all = wide_most(as_u32(most[h]));
+        if ((lane() & 3) == 0)
+            s->columns.most[wg][wide_column(h)] = all;
+    }
+    block_sync();
+    if (threadIdx.x < 64) {
+        const u32 u = s->columns.most[0][threadIdx.x], d = s->columns.most[1][threadIdx.x];
+        wide_set_shift(s, threadIdx.x, wide_shift(as_f32(u > d ? u : d)));
+    }
+    block_sync();
+}
+
+// Tiles begin .. tiles-1 to shared memory as fp16 pairs, times 2^-shift; X'X of them to s->gram. Without `low` there are no low halves. The registers go
+// round, so that one body does for all tiles; c is lost. Synchronises after.
+QRS_DEV void wide_pack(wide_tile &c, u8 *v, int begin, int tiles, bool low, wide_shared *s)
+{
+    const int wg = wide_group();
+    const float f[2] = {s->down[wide_column(0)], s->down[wide_column(1)]};
+    const u32 mask = low ? ~0u : 0u;
+    const saddr sv = to_saddr(v);
+    float d[32];
+    #pragma unroll
+    for (int i = 0; i < 32; i++)
+        d[i] = 0.0f;
+    #pragma unroll 1
+    for (int t = wg; t < tiles; t += 2) {
+        if (t >= begin) {
+            const saddr at = sv + t * 8192;
+            u32 a[4][4], al[4][4];
+            #pragma unroll
+            for (int step = 0; step < 4; step++) {
+                wide_operand(c[0], step, f[0], f[1], a[step], al[step]);
+                #pragma unroll
+                for (int i = 0; i < 4; i++)
+                    al[step][i] &= mask;
+                stmatrix_x4_trans(at + wide_place(step), a[step]);
+                stmatrix_x4_trans(at + 65536 + wide_place(step), al[step]);
+            }
+            fence_async_shared();
+            bar_sync(2 + wg, 128); // this warpgroup alone multiplies the tile
+            const u64 b = wide_desc(at), bl = wide_desc(at + 65536);
+            wgmma_hold(d);
+            if (low) {
+                wgmma_fence();
+                #pragma unroll
+                for (int step = 0; step < 4; step++)
+                    wide_product<true, true>(d, a[step], al[step], wide_further(b, step * 2048), wide_further(bl, step * 2048));
+                wgmma_commit();
+                wgmma_wait<0>(d);
+            } else {
+                wgmma_fence();
+                #pragma unroll
+                for (int step = 0; step < 4; step++)
+                    wide_product<false, true>(d, a[step], al[step], wide_further(b, step * 2048), wide_further(bl, step * 2048));
+                wgmma_commit();
+                wgmma_wait<0>(d);
+            }
+        }
+        #pragma unroll
+        for (int j = 0; j + 1 < 4; j++)
+            #pragma unroll
+            for (int i = 0; i < 32; i++)
+                c[j][i] = c[j + 1][i];
+    }
+    // The second warpgroup's share through shared memory, added by the first and scaled back.
+    f32x4 *x = (f32x4 *)s->half + (threadIdx.x & 127);
+    if (wg == 1) {
+        #pragma unroll
+        for (int i = 0; i < 8; i++)
+            x[i * 128] = {d[4 * i], d[4 * i + 1], d[4 * i + 2], d[4 * i + 3]};
+    }
+    block_sync();
+    if (wg == 0) {
+        const float up[2] = {s->up[wide_column(0)], s->up[wide_column(1)]};
+        #pragma unroll
+        for (int i = 0; i < 8; i++) {
+            const f32x4 o = x[i * 128];
+            const f32x2 both = *(const f32x2 *)&s->up[wide_row(i)];
+            float *to = s->gram + wide_column(0) * 68 + wide_row(i);
+            *(f32x2 *)to = {(d[4 * i] + o.x) * (up[0] * both.x), (d[4 * i + 1] + o.y) * (up[0] * both.y)};
+            *(f32x2 *)(to + 8 * 68) = {(d[4 * i + 2] + o.z) * (up[1] * both.x), (d[4 * i + 3] + o.w) * (up[1] * both.y)};
+        }
+    }
+    block_sync();
+}
+
+// M, where gram_pair leaves it, to s->half as fp16 pairs, a column a row of 128 bytes. Its rows take P2's powers of two, its columns get their own:
+// s->back takes them away again. Synchronises.
+QRS_CALL void wide_pack_m(wide_shared *s)
+{
+    u8 *half = (u8 *)s->half;
+    const int col = threadIdx.x & 63, part = threadIdx.x >> 6;
+    const bool none = col < 32 && part >= 2;
+    const float *from = col < 32 ? s->half : s->gram;
+    float m[16];
+    u32 most = 0;
+    #pragma unroll
+    for (int i = 0; i < 16; i++) {
+        m[i] = none ? 0.0f : from[(16 * part + i) * 68 + col] * s->up[16 * part + i];
+        most = wide_larger(most, m[i]);
+    }
+    s->columns.top[part][col] = as_f32(most);
+    block_sync();
+    #pragma unroll
+    for (int i = 0; i < 4; i++)
+        most = wide_larger(most, s->columns.top[i][col]);
+    const int shift = wide_shift(as_f32(most));
+    const float f = wide_power(-shift);
+    s->back[col] = wide_power(shift);
+    #pragma unroll
+    for (int i = 0; i < 2; i++) {
+        u32 hi[4], lo[4];
+        #pragma unroll
+        for (int x = 0; x < 4; x++)
+            wide_split(f * m[8 * i + 2 * x], f * m[8 * i + 2 * x + 1], hi[x], lo[x]);
+        *(u32x4 *)(half + wide_chunk(col, 2 * part + i)) = {hi[0], hi[1], hi[2], hi[3]};
+        *(u32x4 *)(half + 8192 + wide_chunk(col, 2 * part + i)) = {lo[0], lo[1], lo[2], lo[3]};
+    }
+    block_sync();
+}
+
+// V below the top block: P2 M from P2's planes and wide_pack_m's M, or with `rows` what wide_rows left; sums of its squares to s->columns. One body for
+// all tiles: the registers go round.
+QRS_DEV void wide_below(wide_tile &c, u8 *v, int tiles, bool rows, wide_shared *s)
+{
+    const int wg = wide_group();
+    u32 a[4][4], al[4][4];
+    float back[2] = {1.0f, 1.0f}, part[2][2] = {{0.0f, 0.0f}, {0.0f, 0.0f}}; // 32 short chains a column: tau is only as good as this sum
+    #pragma unroll
+    for (int step = 0; step < 4; step++) {
+        const int l = lane(), row = ((int)warp() & 3) * 16 + (l & 15);
+        const saddr at = to_saddr(s->half) + wide_chunk(row, 2 * step + (l >> 4));
+        ldmatrix_x4(a[step], at);
+        ldmatrix_x4(al[step], at + 8192);
+    }
+    if (!rows)
+        back[0] = s->back[wide_column(0)], back[1] = s->back[wide_column(1)];
+    #pragma unroll
+    for (int j = 0; j < 4; j++)
+        wgmma_drop(c[j]);
+    const saddr sv = to_saddr(v);
+    #pragma unroll 1
+    for (int t = wg; t < 8; t += 2) {
+        float d[32];
+        #pragma unroll
+        for (int i = 0; i < 32; i++)
+            d[i] = 0.0f;
+        if (t > 0 && t < tiles) {
+            if (rows) {
+                #pragma unroll
+                for (int i = 0; i < 8; i++)
+                    #pragma unroll
+                    for (int h = 0; h < 2; h++) {
+                        const f32x2 x = wide_pair(v, t, i, h);
+                        d[4 * i + 2 * h] = x.x;
+                        d[4 * i + 2 * h + 1] = x.y;
+                    }
+            } else {
+                const u64 b = wide_desc(sv + t * 8192), bl = wide_desc(sv + 65536 + t * 8192);
+                wgmma_hold(d);
+                wgmma_fence();
+                #pragma unroll
+                for (int step = 0; step < 4; step++)
+                    wide_product<true, false>(d, a[step], al[step], wide_further(b, step * 32), wide_further(bl, step * 32));
+                wgmma_commit();
+                wgmma_wait<0>(d);
+            }
+        }
+        #pragma unroll
+        for (int j = 0; j + 1 < 4; j++)
+            #pragma unroll
+            for (int i = 0; i < 32; i++)
+                c[j][i] = c[j + 1][i];
+        #pragma unroll
+        for (int i = 0; i < 32; i++) {
+            const int h = i >> 1 & 1;
+            const float x = back[h] * d[i];
+            c[3][i] = x;
+            part[h][i & 1] = fmaf(x, x, part[h][i & 1]);
+        }
+    }
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const float square = wide_total(part[h][0] + part[h][1]);
+        if ((lane() & 3) == 0)
+            s->columns.sums[wg][wide_column(h)].x = square;
+    }
+}
+
+// After wide_finish_top and wide_below: true when a column and its tau disagree; otherwise, or when anyway, tau becomes 2 / (v'v) of the v that is
+// stored. Synchronises, but for tau.
+QRS_DEV bool wide_disagrees(bool anyway, wide_shared *s, float *tau)
+{
+    block_sync();
+    float now = 0.0f;
+    bool wrong = false;
+    if (threadIdx.x < 64) {
+        const int col = threadIdx.x;
+        float square = 1.0f + (s->columns.sums[0][col].x + s->columns.sums[1][col].x +
+                               ((s->columns.top[0][col] + s->columns.top[1][col]) + (s->columns.top[2][col] + s->columns.top[3][col])));
+        const float was = tau[col];
+        wrong = !(was == 0.0f || fabsf(fmaf(0.5f * was, square, -1.0f)) <= 2.62144e-06f);
+        now = was == 0.0f ? 0.0f : div_rn(2.0f, square);
+    }
+    if (block_any(wrong) && !anyway)
+        return true;
+    if (threadIdx.x < 64)
+        tau[threadIdx.x] = now;
+    return false;
+}
+
+// The panel once more, one column after another: P2 back from its planes (exactly what the Gram recursion saw), the top block from spare, then a warp
+// holds every eighth column in registers, four adjacent rows a lane, and the column at work goes round through shared memory, a barrier a column.
+// Columns rotate through the registers, so that the next one is always number 0. Leaves V there for wide_below, s->rv and tau as the
+// recursion does. Synchronises.
+QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, float *tau)
+{
+    const int wg = wide_group(), w = warp(), l = lane();
+    {
+        const saddr sv = to_saddr(v);
+        const float f[2] = {s->up[wide_column(0)], s->up[wide_column(1)]};
+        #pragma unroll 1
+        for (int tile = wg; tile < tiles; tile += 2) {
+            float x[32];
+            #pragma unroll
+            for (int step = 0; step < 4; step++) {
+                u32 hi[4], lo[4];
+                ldmatrix_x4_trans(hi, sv + tile * 8192 + wide_place(step));
+                ldmatrix_x4_trans(lo, sv + 65536 + tile * 8192 + wide_place(step));
+                #pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    float y[4];
+                    unpack_f16(hi[i], y[0], y[1]);
+                    unpack_f16(lo[i], y[2], y[3]);
+                    x[8 * step + 2 * i] = (y[0] + y[2]) * f[i & 1];
+                    x[8 * step + 2 * i + 1] = (y[1] + y[3]) * f[i & 1];
+                }
+            }
+            if (tile == 0)
+                #pragma unroll
+                for (int i = 0; i < 8; i++) {
+                    const f32x4 y = spare[i * 128 + (threadIdx.x & 127)];
+                    x[4 * i] = y.x, x[4 * i + 1] = y.y, x[4 * i + 2] = y.z, x[4 * i + 3] = y.w;
+                }
+            bar_sync(2 + wg, 128);
+            #pragma unroll
+            for (int i = 0; i < 8; i++)
+                #pragma unroll
+                for (int h = 0; h < 2; h++)
+                    wide_pair(v, tile, i, h) = {x[4 * i + 2 * h], x[4 * i + 2 * h + 1]};
+        }
+    }
+    block_sync();
+
+    float y[8][4][4];
+    #pragma unroll
+    for (int n = 0; n < 8; n++)
+        #pragma unroll
+        for (int r = 0; r < 4; r++) {
+            const int row = 128 * r + 4 * l;
+            const f32x4 x = row < 64 * tiles ? wide_four(v, 8 * n + w, row) : f32x4{0.0f, 0.0f, 0.0f, 0.0f};
+            y[n][r][0] = x.x, y[n][r][1] = x.y, y[n][r][2] = x.z, y[n][r][3] = x.w;
+        }
+    #pragma unroll 1
+    for (int turn = 0; turn < 8; turn++) {
+        #pragma unroll 1
+        for (int who = 0; who < 8; who++) {
+            const int step = 8 * turn + who;
+            float *u = s->half + (who & 1) * 516; // the column, from its pivot on, and the factor its products take
+            if (w == who) {
+                float squares = 0.0f, most = 0.0f, raw = 0.0f;
+                #pragma unroll
+                for (int r = 0; r < 4; r++)
+                    #pragma unroll
+                    for (int e = 0; e < 4; e++) {
+                        const int row = 128 * r + 4 * l + e;
+                        const float x = row > step ? y[0][r][e] : 0.0f;
+                        squares = fmaf(x, x, squares);
+                        most = fmaxf(most, fabsf(x));
+                        if (r == 0)
+                            raw = row == step ? y[0][r][e] : raw;
+                    }
+                raw = shfl(raw, step >> 2);
+                squares = warp_sum(squares);
+                power_of_two shrink = {1.0f, 1.0f}, grow = {1.0f, 1.0f};
+                bool zero = false;
+                if (squares < QRS_TINY_SQUARES * 0x1p12f) { // rare
+                    most = warp_max(most);
+                    zero = most == 0.0f;
+                    if (!zero && is_finite(raw)) {
+                        const int ex = pow2_exponent(fmaxf(most, fabsf(raw)));
+                        shrink = make_power_of_two(-ex);
+                        grow = make_power_of_two(ex);
+                        squares = 0.0f;
+                        #pragma unroll
+                        for (int r = 0; r < 4; r++)
+                            #pragma unroll
+                            for (int e = 0; e < 4; e++) {
+                                const float x = 128 * r + 4 * l + e > step ? times(shrink, y[0][r][e]) : 0.0f;
+                                squares = fmaf(x, x, squares);
+                            }
+                        squares = warp_sum(squares);
+                    }
+                }
+                const reflector h = zero ? no_reflector(raw) : make_reflector(times(shrink, raw), squares);
+                #pragma unroll
+                for (int r = 0; r < 4; r++) {
+                    const int row = 128 * r + 4 * l;
+                    float x[4], z[4];
+                    #pragma unroll
+                    for (int e = 0; e < 4; e++) {
+                        const float tail = times(shrink, y[0][r][e]);
+                        x[e] = row + e > step ? tail : row + e == step ? h.gap : 0.0f;
+                        z[e] = row + e > step ? tail * h.rho : row + e == step ? (zero ? raw : times(grow, h.beta)) : y[0][r][e];
+                    }
+                    *(f32x4 *)(u + row) = {x[0], x[1], x[2], x[3]};
+                    if (row < 64 * tiles)
+                        wide_four(v, step, row) = {z[0], z[1], z[2], z[3]};
+                }
+                if (l == 0) {
+                    u[512] = h.step * h.rho;
+                    tau[step] = h.tau;
+                }
+            }
+            block_sync();
+            const float f = u[512];
+            float x[4][4];
+            #pragma unroll
+            for (int r = 0; r < 4; r++) {
+                const f32x4 four = *(const f32x4 *)(u + 128 * r + 4 * l);
+                x[r][0] = four.x, x[r][1] = four.y, x[r][2] = four.z, x[r][3] = four.w;
+            }
+            float dot[8];
+            #pragma unroll
+            for (int n = 0; n < 8; n++) {
+                float part[2] = {0.0f, 0.0f};
+                #pragma unroll
+                for (int r = 0; r < 4; r++)
+                    #pragma unroll
+                    for (int e = 0; e < 4; e++)
+                        part[e & 1] = fmaf(x[r][e], y[n][r][e], part[e & 1]);
+                dot[n] = part[0] + part[1];
+            }
+            #pragma unroll
+            for (int mask = 16; mask > 0; mask >>= 1)
+                #pragma unroll
+                for (int n = 0; n < 8; n++)
+                    dot[n] += shfl_xor(dot[n], mask);
+            #pragma unroll
+            for (int n = 0; n < 8; n++) {
+                const float t = f * dot[n];
+                #pragma unroll
+                for (int r = 0; r < 4; r++)
+                    #pragma unroll
+                    for (int e = 0; e < 4; e++)
+                        y[n][r][e] = fmaf(-t, x[r][e], y[n][r][e]);
+            }
+        }
+        #pragma unroll
+        for (int n = 0; n < 8; n++)
+            #pragma unroll
+            for (int r = 0; r < 4; r++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++)
+                    y[n][r][e] = n < 7 ? y[n + 1][r][e] : 0.0f;
+    }
+    block_sync();
+    #pragma unroll 1
+    for (int i = 4 * (threadIdx.x >> 6); i < 64; i += 16) {
+        const f32x4 x = wide_four(v, threadIdx.x & 63, i);
+        float *at = s->rv + i * 68 + (threadIdx.x & 63);
+        at[0] = x.x, at[68] = x.y, at[136] = x.z, at[204] = x.w;
+    }
+    block_sync();
+}
+
+// T = (I + D striu(V'V))^-1 D as in fused_t.cuh, for 64 columns: blocks of 8 by substitution, then three times T12 = -T11 (G12 T22), G12 T22 in
+// G12's place. gram: V'V, symmetric; t: rows 68 apart. In two halves, so that something can be sent for between. Both synchronise.
+QRS_CALL void wide_begin_t(float *gram, const float *tau, float *t)
+{
+    const int tid = threadIdx.x;
+    #pragma unroll 1
+    for (int e = tid; e < 1088; e += 256)
+        ((f32x4 *)t)[e] = {0.0f, 0.0f, 0.0f, 0.0f};
+    block_sync();
+    if (tid < 64) { // thread = row of T; its block's columns one after another
+        const int o = tid & ~7, r = tid & 7;
+        const float *g = gram + o * 69;
+        float x[8];
+        #pragma unroll
+        for (int j = 0; j < 8; j++) {
+            float sum = 0.0f;
+            #pragma unroll
+            for (int i = 0; i < j; i++)
+                sum = fmaf(x[i], g[j * 68 + i], sum);
+            const float f = tau[o + j];
+            x[j] = r == j ? f : r < j ? -f * sum : 0.0f;
+            t[tid * 68 + o + j] = x[j];
+        }
+    }
+    block_sync();
+    #pragma unroll 1
+    for (int turn = 0; turn < 2; turn++) { // four pairs of blocks, an entry a thread
+        const int o = tid >> 6 << 4, r = tid >> 3 & 7, j = tid & 7;
+        const float *a = turn ? t + (o + r) * 68 + o : gram + (o + r) * 68 + o + 8;
+        const float *b = turn ? gram + o * 69 + 8 + j : t + (o + 8) * 69 + j;
+        float sum = 0.0f;
+        #pragma unroll
+        for (int i = 0; i < 8; i++)
+            sum = fmaf(a[i], b[i * 68], sum);
+        block_sync();
+        if (turn)
+            t[(o + r) * 68 + o + 8 + j] = -sum;
+        else
+            gram[(o + r) * 68 + o + 8 + j] = sum;
+        block_sync();
+    }
+}
+
+QRS_CALL void wide_build_t(float *gram, float *t)
+{
+    // Both blocks of 32 at once, by the warps that form a product's upper right quarter; what else these products of 32 touch is zero in T.
+    const int w = warp(), o = (w >> 2) * 32 * 69;
+    #pragma unroll 1
+    for (int op = 0; op < 4; op++) {
+        const bool all = op >= 2, mine = all ? w < 4 : (w & 3) == 1;
+        float *to, *a, *b;
+        if (op & 1)
+            to = all ? t + 32 : t + o, a = all ? t : t + o, b = all ? gram + 32 : gram + o;
+        else
+            to = a = all ? gram + 32 : gram + o, b = all ? t + 32 * 69 : t + o;
+        gram_product(mine ? to : nullptr, nullptr, a, false, b, op & 1 ? -1.0f : 1.0f);
+    }
+}
+
+// fp16 T as tiles, swizzled like V's, the low one 8 KB after the high one.
+QRS_DEV void wide_put_t(const float *t, u8 *to)
+{
+    #pragma unroll 1
+    for (int e = threadIdx.x; e < 2048; e += 256) {
+        const int i = e >> 5, j = (e & 31) * 2, at = wide_chunk(i, j >> 3) + (j & 7) * 2;
+        u32 hi, lo;
+        wide_split(t[i * 68 + j], t[i * 68 + j + 1], hi, lo);
+        *(u32 *)(to + at) = hi;
+        *(u32 *)(to + 8192 + at) = lo;
+    }
+}
+
+#line 525 "blocks/fused_wide_panel.cuh"
+// The top block of panel k, finished, from s->rv to H; to s->gram as V's, with its ones and zeros, and sums of squares of what is below the ones.
+QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, wide_shared *s)
+{
+    #pragma unroll 4
+    for (int e = threadIdx.x; e < 4096; e += 256) {
+        const int row = e >> 6, col = e & 63;
+        const power_of_two f = make_power_of_two(row > col ? 0 : exponent[col] - QRS_LIFT);
+        if (true)
+            out[(64 * k + row) * ldh + 64 * k + col] = times(f, s->rv[row * 68 + col]);
+    }
+    const int col = threadIdx.x & 63;
+    float square = 0.0f;
+    #pragma unroll 4
+    for (int row = threadIdx.x >> 6; row < 64; row += 4) {
+        const int at = row * 68 + col;
+        const float x = row > col ? s->rv[at] : 0.0f;
+        s->gram[at] = row == col ? 1.0f : x;
+        square = fmaf(x, x, square);
+    }
+    s->columns.top[threadIdx.x >> 6][col] = square;
+}
+
+// Writes block k to H, and before that, with `panel`, factors it from tile k down: tau to shared memory, V's planes, with the low one if `low`, on
+// their way to scratch when some block comes `later`. t: T's place, until then the top block's for a second attempt. Returns true when the Gram recursion did
+// not do. Synchronises before.
+QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel, float *out, i64 ldh, const int *exponent, u8 *v, u8 *t,
+                        bool later, bool low, wide_shared *s, float *tau)
+{
+    const int steps = 512 - 64 * k < 64 ? 512 - 64 * k : 64, tiles = panel ? 8 - k : 0, turn = k < 8 ? k : 0;
+    bool rows = false;
+    block_sync(); // everybody is done with the update, and knows the exponents
+    float f[2] = {wide_apply(c, 0, exponent[wide_column(0)] - QRS_LIFT, tiles), wide_apply(c, 1, exponent[wide_column(1)] - QRS_LIFT, tiles)};
+    // First R above the panel, P2 and its Gram matrix, then V and its own, by the same code.
+    #pragma unroll 1
+    for (int pass = 0; pass < 2; pass++) {
+        wide_write(c, v, out, ldh, 64 * k, turn, pass ? 64 * k + 64 : 0, panel && pass == 0 ? 64 * k : 512, f);
+        if (!panel || (pass && !later))
+            return rows;
+        if (pass == 0) {
+            wide_take_top(c[0], s->rv, (f32x4 *)t);
+            wide_measure(c, tiles, s);
+        }
+        wide_pack(c, v, 1 - pass, tiles, pass == 0 || shfl((int)low, 0), s);
+        if (pass)
+            break;
+        const bool good = gram_pair(s, tau, steps, k == 7);
+        rows = block_any(!good);
+        #pragma unroll 1
+        for (int attempt = 0; attempt < 2; attempt++) {
+            if (shfl((int)rows, 0))
+                wide_rows(v, tiles, (const f32x4 *)t, s, tau);
+            else
+                wide_pack_m(s);
+            wide_finish_top(out, ldh, k, exponent, s);
+            wide_below(c, v, tiles, shfl((int)rows, 0), s);
+            if (!wide_disagrees(rows, s, tau))
+                break;
+            rows = true;
+        }
+        wide_give_top(c[0], s);
+        f[0] = f[1] = 1.0f;
+        if (threadIdx.x < 64)
+            wide_set_shift(s, threadIdx.x, -QRS_LIFT);
+        block_sync();
+    }
+    wide_keep_v(stage, k, low);
+    return rows;
+}
+#line 1 "blocks/fused_wide_kernel.cuh"
+// The whole left-looking walk with panels of 64 columns and warpgroup products: one CTA an SM, 256 threads (fused.lua, update = wgmma).
+//
+// Parameters: M, N, K, NP, KP, USED, NT, J, layouts, PRODUCTS, SELECT, shared memory places O_*, scratch sizes V_BYTES and PLANES.
+// With one product two stages of V alternate and the next panel's V arrives while this one is applied; with three, both planes fill the
+// same space and copies wait for it.
+template <bool SPLIT> QRS_DEV void wide_issue(const wide_stage &s, int p, int slot)
+{
+    if (threadIdx.x != 0)
+        return;
+    const u32 bytes = (8 - p) * 8192;
+    const saddr base = to_saddr(dynamic_smem()), bar = base + 213520 + 8 * slot;
+    mbar_expect(bar, (SPLIT ? 2 * bytes : bytes) + 16384);
+    bulk_load(base + 0 + slot * 65536, s.v + wide_v_place() + wide_trapezoid(p), bytes, bar);
+    bulk_load(base + 196608 + slot * 16384, s.t + wide_t_place() + p * 16384, 16384, bar);
+    if (SPLIT)
+        bulk_load(base + 65536, s.v + wide_v_place() + 294912 + wide_trapezoid(p), bytes, bar);
+}
+
+QRS_DEV int wide_next(u32 zero, int p, int end)
+{
+    while (p < end && (zero >> p & 1))
+        p++;
+    return p;
+}
+
+// Applies panels begin .. end-1 but those marked in zero; with SPLIT all of them have a low plane. sent: the first one's V is on its way.
+template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end, int turn, u32 zero, bool sent, wide_stage &s)
+{
+    const saddr base = to_saddr(dynamic_smem());
+    int slot = 0, p = -1, next = wide_next(zero, begin, end); // panel p is applied from `slot` while `next` arrives in the other one
+    #pragma unroll 1
+    for (;;) {
+        const saddr v = base + 0 + slot * 65536, vl = base + 65536, t = base + 196608 + slot * 16384;
+        float *x = (float *)(dynamic_smem() + 131072 + slot * 32768);
+        if (p >= 0) {
+            mbar_wait(base + 213520 + 8 * slot, s.phases >> slot & 1);
+            s.phases ^= 1u << slot;
+            wide_gather<SPLIT>(c, p, turn, v, vl, x);
+            block_sync();
+        }
+        if (!SPLIT && next < end && !(sent && p < 0))
+            wide_issue<false>(s, next, p < 0 ? 0 : slot ^ 1);
+        if (p >= 0) {
+            wide_scatter<SPLIT>(c, p, turn, v, vl, x, t);
+            if (SPLIT)
+                block_sync();
+            else
+                slot ^= 1;
+        }
+        if (next >= end)
+            break;
+        if (SPLIT && !(sent && p < 0))
+            wide_issue<true>(s, next, 0);
+        p = next;
+        next = wide_next(zero, p + 1, end);
+    }
+}
+
+// Asks L2 for block `first` of A, a 128-byte line a request: it arrives while the chain of a panel keeps memory idle.
+QRS_DEV void wide_prefetch(const float *a, i64 lda, int first)
+{
+#line 63 "blocks/fused_wide_kernel.cuh"
+    #pragma unroll 1
+    for (int e = threadIdx.x; e < 1024; e += 256) {
+        const int major = e / 2, line = e % 2 * 32;
+#line 70 "blocks/fused_wide_kernel.cuh"
+        if (first + line < 512)
+            prefetch_l2(a + major * lda + first + line);
+#line 73 "blocks/fused_wide_kernel.cuh"
+    }
+}
+
+QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau, i64 stride_tau, int *info,
+                          i64 batch, u8 *v_scratch, u8 *t_scratch)
+{
+    u8 *smem = dynamic_smem();
+    wide_shared *shared = (wide_shared *)(smem + 131072);
+    float *stau = (float *)(smem + 212992);
+    int *exponent = (int *)(smem + 213248), *bad = (int *)(smem + 213504);
+    u8 *v = smem + 0, *t = smem + 196608;
+    const int tid = (int)threadIdx.x;
+    if (tid == 0) {
+        mbar_init(to_saddr(smem + 213520), 1);
+        mbar_init(to_saddr(smem + 213528), 1);
+        fence_mbar_init();
+    }
+    wide_stage stage = {v_scratch, t_scratch, 0};
+
+    #pragma unroll 1
+    for (i64 b = blockIdx.x; b < batch; b += gridDim.x) {
+        u32 zero = 0;    // bit p: panel p was zero throughout and has no reflectors
+        int split = 0; // panels from `split` on have a low plane, and use it
+        if (tid == 0)
+            bad[0] = bad[1] = 0;
+        #pragma unroll 1
+        for (int k = 0; k < 8; k++) {
+            const int first = 64 * k, done = k < 8 ? k : 8, turn = k < 8 ? k : 0;
+            // T of the last panel, while its V leaves shared memory and then this block arrives there.
+            const bool owed = k > 0 && k <= 7 && !(zero >> (k - 1) & 1);
+            if (owed)
+                wide_begin_t(shared->gram, stau, shared->half);
+            if (tid == 0)
+                bulk_wait_read<0>();
+            block_sync();
+            wide_request(v, a + b * stride_a, lda, first);
+            cp_async_commit();
+            if (owed) {
+                wide_build_t(shared->gram, shared->half);
+                wide_put_t(shared->half, t);
+                fence_async_shared();
+                block_sync();
+                wide_keep_t(stage.t, k - 1);
+            }
+            cp_async_wait<0>();
+            block_sync();
+            wide_tile c;
+            wide_fill(c, v, turn);
+            fence_async_shared(); // V comes there next
+            // From here on every branch around products hangs on values that went through a shuffle: the compiler must see
+            // that they are uniform, or it serialises the products.
+            const bool filled = wide_largest(c, &shared->columns);
+            const int start = wide_next(zero, 0, done);
+            if (filled && start < done && tid == 0)
+                bulk_wait<0>(); // the last V and T are in scratch
+            if (filled && start < done) { // the first V travels while the block is scaled
+#line 134 "blocks/fused_wide_kernel.cuh"
+                if (start >= split)
+                    wide_issue<true>(stage, start, 0);
+#line 137 "blocks/fused_wide_kernel.cuh"
+            }
+            const bool few = wide_scale(c, &shared->columns, bad, exponent);
+#line 144 "blocks/fused_wide_kernel.cuh"
+            if (filled && k > 0) {
+                block_sync();
+#line 155 "blocks/fused_wide_kernel.cuh"
+                wide_update<true>(c, 0, done, turn, zero, true, stage);
+#line 157 "blocks/fused_wide_kernel.cuh"
+            }
+            {
+                const bool same = k + 1 < 8;
+                const i64 next = same ? b : b + gridDim.x;
+                if (next < batch)
+                    wide_prefetch(a + next * stride_a, lda, same ? first + 64 : 0);
+            }
+            const bool panel = filled && k < 8;
+            if (k < 8 && !filled) {
+                zero |= 1u << k;
+                if (tid < 64)
+                    stau[tid] = 0.0f;
+            }
+            if (wide_panel(c, stage, k, panel, h + b * stride_h, ldh, exponent, v, t, k < 7, split <= k, shared, stau) && tid == 0)
+                bad[1] = 2;
+            if (k < 8 && tid < 64 && first + tid < 512)
+                tau[b * stride_tau + first + tid] = stau[tid];
+        }
+        if (info && tid == 0)
+            info[b] = bad[0] | bad[1];
+        block_sync();
+    }
+    if (tid == 0)
+        bulk_wait<0>();
+}
+QRS_ENTRY(fused)

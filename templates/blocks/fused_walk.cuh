@@ -1,0 +1,167 @@
+// The finished panels' way to a block: where their V and T are, and the loop that applies them.
+//
+// Parameters: MT, K, KP, THREADS, PRODUCTS, PLANE, V_BYTES, RESIDENT, STAGE, STAGES, CLUSTER; shared memory places O_V, O_T, O_WS, O_WP, O_READY.
+// V and T of all panels are in shared memory (RESIDENT), or in scratch and come to shared memory stage by stage. Where CTAs share a matrix, a panel has
+// two mbarriers in each of them: one completes when its V is there, the other when its T is. Resident, they count the bytes that the panel's CTA
+// sends (no fence of global memory stands in the chain then); otherwise that CTA arrives when all is in scratch.
+
+// What a CTA knows about its matrix so far.
+struct fused_matrix {
+    u8 *v, *t;  // scratch
+    u32 zero;   // bit p: panel p was zero throughout, so it has no reflectors${CLUSTER > 1 and " (of this CTA's panels)" or ""}
+    u32 parity; // of the panels' mbarriers
+};
+
+// Byte offset of panel p's trapezoid among those before it (one plane).
+QRS_DEV int fused_trapezoid(int p) { return (p * ${MT} - 16 * p * (p - 1)) * 64; }
+// Where a panel's V and T go in shared memory once it is made.
+QRS_DEV u8 *fused_v(int p) { return dynamic_smem() + ${O_V}${RESIDENT and " + fused_trapezoid(p)" or " + 0 * p"}; }
+QRS_DEV u8 *fused_t(int p) { return dynamic_smem() + ${O_T}${RESIDENT and " + p * 4096" or " + 0 * p"}; }
+
+% if not RESIDENT then
+// Starts the copy of panel p's V and T from scratch into a stage; without_t: T is not there yet.
+QRS_DEV void fused_fetch(const fused_matrix &matrix, int stage, int p, bool without_t)
+{
+    const u8 *from = matrix.v + fused_trapezoid(p);
+    const saddr v = to_saddr(dynamic_smem() + ${O_V}) + stage * ${STAGE}, t = to_saddr(dynamic_smem() + ${O_T}) + stage * 4096;
+    #pragma unroll 2
+    for (int i = 16 * (int)threadIdx.x; i < (${MT} - 32 * p) * 64; i += ${16 * THREADS}) {
+        cp_async16(v + i, from + i);
+% if PRODUCTS == 3 then
+        cp_async16(v + ${PLANE} + i, from + ${V_BYTES} + i);
+% end
+    }
+    if (!without_t)
+        for (int i = (int)threadIdx.x; i < 256; i += ${THREADS})
+            cp_async16(t + 16 * i, matrix.t + p * 4096 + 16 * i);
+    cp_async_commit();
+}
+% end
+
+% if CLUSTER > 1 then
+// Places in each CTA of the cluster.
+QRS_DEV saddr fused_ready(int p) { return to_saddr(dynamic_smem() + ${O_READY}) + 8 * p; }
+QRS_DEV saddr fused_t_ready(int p) { return to_saddr(dynamic_smem() + ${O_READY + KP * 8}) + 8 * p; }
+% if RESIDENT then
+// Before a matrix: what the panels of the other CTAs will bring.
+QRS_DEV void fused_expect()
+{
+    const int p = (int)threadIdx.x;
+    if (p < ${USED} && p % ${CLUSTER} != cluster_rank()) {
+        mbar_expect(fused_ready(p), (${MT} - 32 * p) * ${64 * PLANES});
+        mbar_expect(fused_t_ready(p), 4096);
+    }
+}
+// After it: everything has come, also what was not needed here.
+QRS_DEV void fused_came(u32 parity)
+{
+    #pragma unroll 1
+    for (int p = 0; p < ${USED}; p++)
+        if (p % ${CLUSTER} != cluster_rank()) {
+            mbar_wait(fused_ready(p), parity);
+            mbar_wait(fused_t_ready(p), parity);
+        }
+}
+% else
+QRS_DEV float *fused_skipped(int p) { return (float *)(dynamic_smem() + ${O_READY + KP * 16}) + p; } // not 0: the panel has no reflectors
+
+// What this CTA wrote is there for the others that wait for bar.
+QRS_DEV void fused_announce(saddr bar)
+{
+    block_sync();
+    if (threadIdx.x < ${CLUSTER})
+        mbar_arrive_remote(cluster_map(bar, (int)threadIdx.x));
+}
+% end
+% else
+// The first panel from p on that was not skipped, `end` when there is none.
+QRS_DEV int fused_next(u32 zero, int p, int end)
+{
+    while (p < end && (zero >> p & 1))
+        p++;
+    return p;
+}
+% end
+
+// Applies panels 0 .. k-1 to block k. sums: W x 4 KB + 4,608 + 2,048 bytes a plane, for partial sums; every thread is done with them on return.
+QRS_DEV void fused_update(fused_tile &c, int k, float *sums, const fused_matrix &matrix)
+{
+    const int done = k < ${KP} ? k : ${KP};
+    float *ws = sums + ${O_WS // 4};
+    u8 *wp = (u8 *)sums + ${O_WP};
+% if RESIDENT and CLUSTER > 1 then
+    #pragma unroll 1
+    for (int p = 0; p < done; p++) {
+        const bool own = p % ${CLUSTER} == cluster_rank();
+        if (!own)
+            mbar_wait(fused_ready(p), matrix.parity);
+        else if (matrix.zero >> p & 1)
+            continue;
+        fused_apply(c, p, to_saddr(fused_v(p)), sums, ws, wp, fused_t(p), own ? 0 : fused_t_ready(p), matrix.parity);
+    }
+    block_sync();
+% elseif RESIDENT then
+    #pragma unroll 1
+    for (int p = fused_next(matrix.zero, 0, done); p < done; p = fused_next(matrix.zero, p + 1, done))
+        fused_apply(c, p, to_saddr(fused_v(p)), sums, ws, wp, fused_t(p));
+    block_sync();
+% else
+    const saddr v = to_saddr(dynamic_smem() + ${O_V});
+    const u8 *t = dynamic_smem() + ${O_T};
+% if CLUSTER > 1 then
+    // Panels up to the one this CTA made last are there, and come a stage ahead; the others are late, and T of one later than its V.
+    #pragma unroll 1
+    for (int p = 0, stage = 0, here = -1; p < done; p++) {
+        const bool late = p > k - ${CLUSTER};
+        mbar_wait_cluster(fused_ready(p), matrix.parity);
+        if (*fused_skipped(p) != 0.0f)
+            continue;
+        if (here != p)
+            fused_fetch(matrix, stage, p, late);
+        bool ahead = false;
+% if STAGES == 2 then
+        if (p + 1 < done && p + 1 <= k - ${CLUSTER}) {
+            mbar_wait_cluster(fused_ready(p + 1), matrix.parity);
+            mbar_wait_cluster(fused_t_ready(p + 1), matrix.parity);
+            ahead = *fused_skipped(p + 1) == 0.0f;
+        }
+% end
+        if (ahead) {
+            here = p + 1;
+            fused_fetch(matrix, stage ^ 1, here, false);
+            cp_async_wait<1>();
+        } else {
+            cp_async_wait<0>();
+        }
+        block_sync();
+        fused_apply(c, p, v + stage * ${STAGE}, sums, ws, wp, t + stage * 4096, fused_t_ready(p), matrix.parity, late ? matrix.t + p * 4096 : nullptr);
+        block_sync();
+        stage ^= ${STAGES - 1};
+    }
+% elseif STAGES == 2 then
+    // Stages take turns; the next panel's V and T are on their way while this one is applied.
+    #pragma unroll 1
+    for (int p = -1, next = fused_next(matrix.zero, 0, done), stage = 0;; stage ^= 1) {
+        if (next < done)
+            fused_fetch(matrix, stage, next, false);
+        if (p >= 0)
+            fused_apply(c, p, v + (stage ^ 1) * ${STAGE}, sums, ws, wp, t + (stage ^ 1) * 4096);
+        cp_async_wait<0>();
+        block_sync();
+        if (next >= done)
+            break;
+        p = next;
+        next = fused_next(matrix.zero, p + 1, done);
+    }
+% else
+    #pragma unroll 1
+    for (int p = fused_next(matrix.zero, 0, done); p < done; p = fused_next(matrix.zero, p + 1, done)) {
+        fused_fetch(matrix, 0, p, false);
+        cp_async_wait<0>();
+        block_sync();
+        fused_apply(c, p, v, sums, ws, wp, t);
+        block_sync();
+    }
+% end
+% end
+}
