@@ -74,23 +74,31 @@ QRS_DEV void wide_prefetch(const float *a, i64 lda, int first)
 }
 
 QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau, i64 stride_tau, int *info,
-                          i64 batch, u8 *v_scratch, u8 *t_scratch)
+                          i64 batch, u8 *v_scratch, u8 *t_scratch, int *tickets)
 {
     u8 *smem = dynamic_smem();
     wide_shared *shared = (wide_shared *)(smem + ${O_X});
     float *stau = (float *)(smem + ${O_TAU});
     int *exponent = (int *)(smem + ${O_EXP}), *bad = (int *)(smem + ${O_FLAG});
+    i64 *following = (i64 *)(bad + 2);
     u8 *v = smem + ${O_V}, *t = smem + ${O_T};
     const int tid = (int)threadIdx.x;
     if (tid == 0) {
         mbar_init(to_saddr(smem + ${O_BAR}), 1);
         mbar_init(to_saddr(smem + ${O_BAR + 8}), 1);
+        #pragma unroll 1
+        for (int w = 0; w < 8; w++)
+            mbar_init(to_saddr(smem + ${O_GIVEN}) + 8 * w, 1);
         fence_mbar_init();
     }
     wide_stage stage = {v_scratch, t_scratch, 0};
+    // CTAs in step all ask for memory at once, and all leave it alone at once. In long batches they pay to be a quarter of a panel apart.
+    if (batch >= 3 * gridDim.x)
+        spin((blockIdx.x & 3) * 23000u);
 
+    // Matrices are not all the same work: who is done takes the next one.
     #pragma unroll 1
-    for (i64 b = blockIdx.x; b < batch; b += gridDim.x) {
+    for (i64 b = blockIdx.x; b < batch; b = *following) {
         u32 zero = 0;    // bit p: panel p was zero throughout and has no reflectors
         int split = ${PRODUCTS == 3 and 0 or KP}; // panels from `split` on have a low plane, and use it
         if (tid == 0)
@@ -105,6 +113,8 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             if (tid == 0)
                 bulk_wait_read<0>();
             block_sync();
+            if (k == 0 && tid == 0)
+                *following = batch > gridDim.x ? gridDim.x + (u32)atomic_add(tickets, 1) : batch;
             wide_request(v, a + b * stride_a, lda, first);
             cp_async_commit();
             if (owed) {
@@ -157,7 +167,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
             {
                 const bool same = k + 1 < ${NP};
-                const i64 next = same ? b : b + gridDim.x;
+                const i64 next = same ? b : *following;
                 if (next < batch)
                     wide_prefetch(a + next * stride_a, lda, same ? first + 64 : 0);
             }

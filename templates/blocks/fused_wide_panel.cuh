@@ -96,6 +96,13 @@ QRS_DEV void wide_pack(wide_tile &c, u8 *v, int begin, int tiles, bool low, wide
     #pragma unroll
     for (int i = 0; i < 32; i++)
         d[i] = 0.0f;
+% if PRODUCTS == 3 then
+    // The small terms apart: the units round a sum down each time, and of heads that hold most of a column so many times show.
+    float e[32];
+    #pragma unroll
+    for (int i = 0; i < 32; i++)
+        e[i] = 0.0f;
+% end
     #pragma unroll 1
     for (int t = wg; t < tiles; t += 2) {
         if (t >= begin) {
@@ -115,11 +122,21 @@ QRS_DEV void wide_pack(wide_tile &c, u8 *v, int begin, int tiles, bool low, wide
             const u64 b = wide_desc(at), bl = wide_desc(at + ${NT * 8192});
             wgmma_hold(d);
             if (low) {
+% local small = PRODUCTS == 3 and "e" or "d"
+% if PRODUCTS == 3 then
+                wgmma_hold(e);
+% end
                 wgmma_fence();
                 #pragma unroll
-                for (int step = 0; step < 4; step++)
-                    wide_product<true, true>(d, a[step], al[step], wide_further(b, step * 2048), wide_further(bl, step * 2048));
+                for (int step = 0; step < 4; step++) {
+                    wgmma_f16_rs<64, true>(${small}, al[step][0], al[step][1], al[step][2], al[step][3], wide_further(b, step * 2048), true);
+                    wgmma_f16_rs<64, true>(${small}, a[step][0], a[step][1], a[step][2], a[step][3], wide_further(bl, step * 2048), true);
+                    wgmma_f16_rs<64, true>(d, a[step][0], a[step][1], a[step][2], a[step][3], wide_further(b, step * 2048), true);
+                }
                 wgmma_commit();
+% if PRODUCTS == 3 then
+                wgmma_wait<0>(e);
+% end
                 wgmma_wait<0>(d);
             } else {
                 wgmma_fence();
@@ -138,6 +155,11 @@ QRS_DEV void wide_pack(wide_tile &c, u8 *v, int begin, int tiles, bool low, wide
     }
     // The second warpgroup's share through shared memory, added by the first and scaled back.
     f32x4 *x = (f32x4 *)s->half + (threadIdx.x & 127);
+% if PRODUCTS == 3 then
+    #pragma unroll
+    for (int i = 0; i < 32; i++)
+        d[i] += e[i];
+% end
     if (wg == 1) {
         #pragma unroll
         for (int i = 0; i < 8; i++)
@@ -262,7 +284,8 @@ QRS_DEV void wide_below(wide_tile &c, u8 *v, int tiles, bool rows, wide_shared *
 }
 
 // After wide_finish_top and wide_below: true when a column and its tau disagree; otherwise, or when anyway, tau becomes 2 / (v'v) of the v that is
-// stored. Synchronises, but for tau.
+// stored. What the two differ by is an error of that share of what was left of the panel's columns, and counts by what it is of whole columns: their largest
+// entry is 2^LIFT at least. Synchronises, but for tau.
 QRS_DEV bool wide_disagrees(bool anyway, wide_shared *s, float *tau)
 {
     block_sync();
@@ -272,8 +295,9 @@ QRS_DEV bool wide_disagrees(bool anyway, wide_shared *s, float *tau)
         const int col = threadIdx.x;
         float square = 1.0f + (s->columns.sums[0][col].x + s->columns.sums[1][col].x +
                                ((s->columns.top[0][col] + s->columns.top[1][col]) + (s->columns.top[2][col] + s->columns.top[3][col])));
-        const float was = tau[col];
-        wrong = !(was == 0.0f || fabsf(fmaf(0.5f * was, square, -1.0f)) <= ${LIMIT});
+        const float was = tau[col], off = fabsf(fmaf(0.5f * was, square, -1.0f));
+        const float left = sqrt_rn(warp_max(fmaxf(s->whole[lane()], s->whole[lane() + 32])));
+        wrong = !(was == 0.0f || (off <= ${LOOSE} && off * fminf(0x1p-6f * left, 1.0f) <= ${LIMIT}));
         now = was == 0.0f ? 0.0f : div_rn(2.0f, square);
     }
     if (block_any(wrong) && !anyway)
@@ -284,8 +308,8 @@ QRS_DEV bool wide_disagrees(bool anyway, wide_shared *s, float *tau)
 }
 
 // The panel once more, one column after another: P2 back from its planes (exactly what the Gram recursion saw), the top block from spare, then a warp
-// holds every eighth column in registers, four adjacent rows a lane, and the column at work goes round through shared memory, a barrier a column.
-// Columns rotate through the registers, so that the next one is always number 0. Leaves V there for wide_below, s->rv and tau as the
+// holds every eighth column in registers, four adjacent rows a lane, and the column at work goes round through shared memory.
+// A warp's columns move up as they are finished, so that its next one is always number 0. Leaves V there for wide_below, s->rv and tau as the
 // recursion does. Synchronises.
 QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, float *tau)
 {
@@ -335,108 +359,133 @@ QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, fl
             const f32x4 x = row < 64 * tiles ? wide_four(v, 8 * n + w, row) : f32x4{0.0f, 0.0f, 0.0f, 0.0f};
             y[n][r][0] = x.x, y[n][r][1] = x.y, y[n][r][2] = x.z, y[n][r][3] = x.w;
         }
+    // A warp that is to give the next column updates that one first, and its others when it has; it finds out by a barrier a warp. The eight places where
+    // columns go round suffice: who writes to one again has read a column of every other warp since, and they had read this one by then.
+    const saddr given = to_saddr(dynamic_smem()) + ${O_GIVEN};
+    float x[${J}][4], f = 0.0f;
+    #pragma unroll
+    for (int r = 0; r < ${J}; r++)
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            x[r][e] = 0.0f;
     #pragma unroll 1
-    for (int turn = 0; turn < 8; turn++) {
-        #pragma unroll 1
-        for (int who = 0; who < 8; who++) {
-            const int step = 8 * turn + who;
-            float *u = s->half + (who & 1) * ${128 * J + 4}; // the column, from its pivot on, and the factor its products take
-            if (w == who) {
-                float squares = 0.0f, most = 0.0f, raw = 0.0f;
+    for (int step = 0; step < 64; step++) {
+        const int who = step & 7, last = step - 1;
+        if (who == 0 && step > 0) // every warp has given its first
+            #pragma unroll
+            for (int n = 0; n < 8; n++)
                 #pragma unroll
                 for (int r = 0; r < ${J}; r++)
                     #pragma unroll
-                    for (int e = 0; e < 4; e++) {
-                        const int row = 128 * r + 4 * l + e;
-                        const float x = row > step ? y[0][r][e] : 0.0f;
-                        squares = fmaf(x, x, squares);
-                        most = fmaxf(most, fabsf(x));
-                        if (r == 0)
-                            raw = row == step ? y[0][r][e] : raw;
-                    }
-                raw = shfl(raw, step >> 2);
-                squares = warp_sum(squares);
-                power_of_two shrink = {1.0f, 1.0f}, grow = {1.0f, 1.0f};
-                bool zero = false;
-                if (squares < QRS_TINY_SQUARES * 0x1p12f) { // rare
-                    most = warp_max(most);
-                    zero = most == 0.0f;
-                    if (!zero && is_finite(raw)) {
-                        const int ex = pow2_exponent(fmaxf(most, fabsf(raw)));
-                        shrink = make_power_of_two(-ex);
-                        grow = make_power_of_two(ex);
-                        squares = 0.0f;
-                        #pragma unroll
-                        for (int r = 0; r < ${J}; r++)
-                            #pragma unroll
-                            for (int e = 0; e < 4; e++) {
-                                const float x = 128 * r + 4 * l + e > step ? times(shrink, y[0][r][e]) : 0.0f;
-                                squares = fmaf(x, x, squares);
-                            }
-                        squares = warp_sum(squares);
-                    }
-                }
-                const reflector h = zero ? no_reflector(raw) : make_reflector(times(shrink, raw), squares);
-                #pragma unroll
-                for (int r = 0; r < ${J}; r++) {
-                    const int row = 128 * r + 4 * l;
-                    float x[4], z[4];
-                    #pragma unroll
-                    for (int e = 0; e < 4; e++) {
-                        const float tail = times(shrink, y[0][r][e]);
-                        x[e] = row + e > step ? tail : row + e == step ? h.gap : 0.0f;
-                        z[e] = row + e > step ? tail * h.rho : row + e == step ? (zero ? raw : times(grow, h.beta)) : y[0][r][e];
-                    }
-                    *(f32x4 *)(u + row) = {x[0], x[1], x[2], x[3]};
-                    if (row < 64 * tiles)
-                        wide_four(v, step, row) = {z[0], z[1], z[2], z[3]};
-                }
-                if (l == 0) {
-                    u[${128 * J}] = h.step * h.rho;
-                    tau[step] = h.tau;
-                }
-            }
-            block_sync();
-            const float f = u[${128 * J}];
-            float x[${J}][4];
+                    for (int e = 0; e < 4; e++)
+                        y[n][r][e] = n < 7 ? y[n + 1][r][e] : 0.0f;
+        if (step > 0) {
+            const float *u = s->half + (last & 7) * ${128 * J + 4}; // the column, from its pivot on, and the factor its products take
+            mbar_wait(given + 8 * (last & 7), last >> 3 & 1);
+            f = u[${128 * J}];
             #pragma unroll
             for (int r = 0; r < ${J}; r++) {
                 const f32x4 four = *(const f32x4 *)(u + 128 * r + 4 * l);
                 x[r][0] = four.x, x[r][1] = four.y, x[r][2] = four.z, x[r][3] = four.w;
             }
-            float dot[8];
+        }
+        if (w == who) {
+            float part[2] = {0.0f, 0.0f};
             #pragma unroll
-            for (int n = 0; n < 8; n++) {
+            for (int r = 0; r < ${J}; r++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++)
+                    part[e & 1] = fmaf(x[r][e], y[0][r][e], part[e & 1]);
+            const float t = f * warp_sum(part[0] + part[1]);
+            float squares = 0.0f, most = 0.0f, raw = 0.0f;
+            #pragma unroll
+            for (int r = 0; r < ${J}; r++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    const int row = 128 * r + 4 * l + e;
+                    y[0][r][e] = fmaf(-t, x[r][e], y[0][r][e]);
+                    const float tail = row > step ? y[0][r][e] : 0.0f;
+                    squares = fmaf(tail, tail, squares);
+                    most = fmaxf(most, fabsf(tail));
+                    if (r == 0)
+                        raw = row == step ? y[0][r][e] : raw;
+                }
+            raw = shfl(raw, step >> 2);
+            squares = warp_sum(squares);
+            power_of_two shrink = {1.0f, 1.0f}, grow = {1.0f, 1.0f};
+            bool zero = false;
+            if (squares < QRS_TINY_SQUARES * 0x1p12f) { // rare
+                most = warp_max(most);
+                zero = most == 0.0f;
+                if (!zero && is_finite(raw)) {
+                    const int ex = pow2_exponent(fmaxf(most, fabsf(raw)));
+                    shrink = make_power_of_two(-ex);
+                    grow = make_power_of_two(ex);
+                    squares = 0.0f;
+                    #pragma unroll
+                    for (int r = 0; r < ${J}; r++)
+                        #pragma unroll
+                        for (int e = 0; e < 4; e++) {
+                            const float tail = 128 * r + 4 * l + e > step ? times(shrink, y[0][r][e]) : 0.0f;
+                            squares = fmaf(tail, tail, squares);
+                        }
+                    squares = warp_sum(squares);
+                }
+            }
+            const reflector h = zero ? no_reflector(raw) : make_reflector(times(shrink, raw), squares);
+            float *u = s->half + who * ${128 * J + 4};
+            #pragma unroll
+            for (int r = 0; r < ${J}; r++) {
+                const int row = 128 * r + 4 * l;
+                float given_row[4], kept[4];
+                #pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    const float tail = times(shrink, y[0][r][e]);
+                    given_row[e] = row + e > step ? tail : row + e == step ? h.gap : 0.0f;
+                    kept[e] = row + e > step ? tail * h.rho : row + e == step ? (zero ? raw : times(grow, h.beta)) : y[0][r][e];
+                }
+                *(f32x4 *)(u + row) = {given_row[0], given_row[1], given_row[2], given_row[3]};
+                if (row < 64 * tiles)
+                    wide_four(v, step, row) = {kept[0], kept[1], kept[2], kept[3]};
+            }
+            if (l == 0) {
+                u[${128 * J}] = h.step * h.rho;
+                tau[step] = h.tau;
+            }
+            warp_sync();
+            if (l == 0)
+                mbar_arrive(given + 8 * who);
+        }
+        #pragma unroll
+        for (int half = 0; half < 8; half += 4) {
+            if (half > 0 && step >= 32) // four columns are left at most
+                continue;
+            float dot[4];
+            #pragma unroll
+            for (int n = 0; n < 4; n++) {
                 float part[2] = {0.0f, 0.0f};
                 #pragma unroll
                 for (int r = 0; r < ${J}; r++)
                     #pragma unroll
                     for (int e = 0; e < 4; e++)
-                        part[e & 1] = fmaf(x[r][e], y[n][r][e], part[e & 1]);
+                        part[e & 1] = fmaf(x[r][e], y[half + n][r][e], part[e & 1]);
                 dot[n] = part[0] + part[1];
             }
             #pragma unroll
             for (int mask = 16; mask > 0; mask >>= 1)
                 #pragma unroll
-                for (int n = 0; n < 8; n++)
+                for (int n = 0; n < 4; n++)
                     dot[n] += shfl_xor(dot[n], mask);
             #pragma unroll
-            for (int n = 0; n < 8; n++) {
+            for (int n = 0; n < 4; n++) {
                 const float t = f * dot[n];
                 #pragma unroll
                 for (int r = 0; r < ${J}; r++)
                     #pragma unroll
                     for (int e = 0; e < 4; e++)
-                        y[n][r][e] = fmaf(-t, x[r][e], y[n][r][e]);
+                        y[half + n][r][e] = fmaf(-t, x[r][e], y[half + n][r][e]);
             }
         }
-        #pragma unroll
-        for (int n = 0; n < 8; n++)
-            #pragma unroll
-            for (int r = 0; r < ${J}; r++)
-                #pragma unroll
-                for (int e = 0; e < 4; e++)
-                    y[n][r][e] = n < 7 ? y[n + 1][r][e] : 0.0f;
     }
     block_sync();
     #pragma unroll 1
@@ -448,63 +497,23 @@ QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, fl
     block_sync();
 }
 
-// T = (I + D striu(V'V))^-1 D as in fused_t.cuh, for 64 columns: blocks of 8 by substitution, then three times T12 = -T11 (G12 T22), G12 T22 in
-// G12's place. gram: V'V, symmetric; t: rows 68 apart. In two halves, so that something can be sent for between. Both synchronise.
-QRS_CALL void wide_begin_t(float *gram, const float *tau, float *t)
+// T of 64 columns: its blocks of 32 at once, each by a warp, then T12 = -T11 (G12 T22), with G12 T22 in G12's place. gram: V'V, symmetric; t: rows 68
+// apart. In two halves, so that something can be sent for between. The second synchronises.
+QRS_DEV void wide_begin_t(float *gram, const float *tau, float *t)
 {
-    const int tid = threadIdx.x;
-    #pragma unroll 1
-    for (int e = tid; e < ${64 * 17}; e += 256)
-        ((f32x4 *)t)[e] = {0.0f, 0.0f, 0.0f, 0.0f};
-    block_sync();
-    if (tid < 64) { // thread = row of T; its block's columns one after another
-        const int o = tid & ~7, r = tid & 7;
-        const float *g = gram + o * 69;
-        float x[8];
-        #pragma unroll
-        for (int j = 0; j < 8; j++) {
-            float sum = 0.0f;
-            #pragma unroll
-            for (int i = 0; i < j; i++)
-                sum = fmaf(x[i], g[j * 68 + i], sum);
-            const float f = tau[o + j];
-            x[j] = r == j ? f : r < j ? -f * sum : 0.0f;
-            t[tid * 68 + o + j] = x[j];
-        }
-    }
-    block_sync();
-    #pragma unroll 1
-    for (int turn = 0; turn < 2; turn++) { // four pairs of blocks, an entry a thread
-        const int o = tid >> 6 << 4, r = tid >> 3 & 7, j = tid & 7;
-        const float *a = turn ? t + (o + r) * 68 + o : gram + (o + r) * 68 + o + 8;
-        const float *b = turn ? gram + o * 69 + 8 + j : t + (o + 8) * 69 + j;
-        float sum = 0.0f;
-        #pragma unroll
-        for (int i = 0; i < 8; i++)
-            sum = fmaf(a[i], b[i * 68], sum);
-        block_sync();
-        if (turn)
-            t[(o + r) * 68 + o + 8 + j] = -sum;
-        else
-            gram[(o + r) * 68 + o + 8 + j] = sum;
-        block_sync();
+    if (warp() < 2)
+        small_t(gram + (int)warp() * 32 * 69, tau + (int)warp() * 32, t + (int)warp() * 32 * 69);
+    else if (warp() >= 4) { // below them there is nothing
+        f32x4 *below = (f32x4 *)(t + (32 + (((int)threadIdx.x & 127) >> 2)) * 68 + ((int)threadIdx.x & 3) * 8);
+        below[0] = below[1] = {0.0f, 0.0f, 0.0f, 0.0f};
     }
 }
-
-QRS_CALL void wide_build_t(float *gram, float *t)
+QRS_DEV void wide_build_t(float *gram, float *t)
 {
-    // Both blocks of 32 at once, by the warps that form a product's upper right quarter; what else these products of 32 touch is zero in T.
-    const int w = warp(), o = (w >> 2) * 32 * 69;
+    const bool mine = warp() < 4;
     #pragma unroll 1
-    for (int op = 0; op < 4; op++) {
-        const bool all = op >= 2, mine = all ? w < 4 : (w & 3) == 1;
-        float *to, *a, *b;
-        if (op & 1)
-            to = all ? t + 32 : t + o, a = all ? t : t + o, b = all ? gram + 32 : gram + o;
-        else
-            to = a = all ? gram + 32 : gram + o, b = all ? t + 32 * 69 : t + o;
-        gram_product(mine ? to : nullptr, nullptr, a, false, b, op & 1 ? -1.0f : 1.0f);
-    }
+    for (int op = 0; op < 2; op++)
+        gram_product(!mine ? nullptr : op ? t + 32 : gram + 32, nullptr, op ? t : gram + 32, false, op ? gram + 32 : t + 32 * 69, op ? -1.0f : 1.0f);
 }
 
 // fp16 T as tiles, swizzled like V's, the low one 8 KB after the high one.
@@ -520,28 +529,37 @@ QRS_DEV void wide_put_t(const float *t, u8 *to)
     }
 }
 
-% local where = OUT == "col" and "(64 * k + col) * ldh + 64 * k + row" or "(64 * k + row) * ldh + 64 * k + col"
 % local inside = (M % 64 ~= 0 and " && 64 * k + row < " .. M or "") .. (N % 64 ~= 0 and " && 64 * k + col < " .. N or "")
 // The top block of panel k, finished, from s->rv to H; to s->gram as V's, with its ones and zeros, and sums of squares of what is below the ones.
 QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, wide_shared *s)
 {
+    const int col = threadIdx.x & 63, part = threadIdx.x >> 6;
+% if OUT == "row" then
+    const power_of_two f = make_power_of_two(exponent[col] - QRS_LIFT);
+    out += (64 * k + part) * ldh + 64 * k + col;
+% else
     #pragma unroll 4
     for (int e = threadIdx.x; e < 4096; e += 256) {
-        const int ${OUT == "col" and "row = e & 63, col = e >> 6" or "row = e >> 6, col = e & 63"};
+        const int row = e & 63, col = e >> 6;
         const power_of_two f = make_power_of_two(row > col ? 0 : exponent[col] - QRS_LIFT);
         if (true${inside})
-            out[${where}] = times(f, s->rv[row * 68 + col]);
+            out[(64 * k + col) * ldh + 64 * k + row] = times(f, s->rv[row * 68 + col]);
     }
-    const int col = threadIdx.x & 63;
+% end
     float square = 0.0f;
     #pragma unroll 4
-    for (int row = threadIdx.x >> 6; row < 64; row += 4) {
-        const int at = row * 68 + col;
-        const float x = row > col ? s->rv[at] : 0.0f;
+    for (int i = 0; i < 16; i++) {
+        const int row = 4 * i + part, at = row * 68 + col;
+        const float y = s->rv[at], x = row > col ? y : 0.0f;
         s->gram[at] = row == col ? 1.0f : x;
         square = fmaf(x, x, square);
+% if OUT == "row" then
+        if (true${inside})
+            *out = row > col ? y : times(f, y);
+        out += 4 * ldh;
+% end
     }
-    s->columns.top[threadIdx.x >> 6][col] = square;
+    s->columns.top[part][col] = square;
 }
 
 // Writes block k to H, and before that, with `panel`, factors it from tile k down: tau to shared memory, V's planes, with the low one if `low`, on

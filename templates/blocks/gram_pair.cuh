@@ -25,14 +25,30 @@ QRS_CALL bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
     float *rv = s->rv, *lower = rv + 32 * 68, *corner = lower + 32, *half = s->half, *z = half + 32;
     float *gram = s->gram, *g12 = gram + 32, *g21 = gram + 32 * 68, *g22 = g21 + 32;
     bool good = true;
-    if (tid < 64)
-        s->whole[tid] = gram_square(rv, gram, 64, tid);
+    // Squares of the columns: 16 rows a thread, put together once others can see them.
+    {
+        float sum = 0.0f;
+        #pragma unroll
+        for (int i = 0; i < 16; i++) {
+            const float x = rv[(16 * (tid >> 6) + i) * 68 + (tid & 63)];
+            sum = fmaf(x, x, sum);
+        }
+        s->columns.top[tid >> 6][tid & 63] = sum;
+    }
     // One loop: the products' code, and the recursion's, is there once. Rows 32..63 are below the first half's top block.
     const bool second = shfl((int)warp() >> 2, 0);
     #pragma unroll 1
-    for (int op = 0; op < 7; op++) {
-        if (op == 1 || op == 5) {
-            const int h = op == 5;
+    for (int op = 0; op < 6; op++) {
+        if (op == 1 || op == 4) {
+            const int h = op == 4;
+            if (h) { // the second half of its update
+                #pragma unroll
+                for (int e = tid; e < 1024; e += 256)
+                    g22[(e >> 5) * 68 + (e & 31)] += gram[(e >> 5) * 68 + (e & 31)];
+                block_sync();
+            } else if (tid < 64) {
+                s->whole[tid] = gram[tid * 69] + ((s->columns.top[0][tid] + s->columns.top[1][tid]) + (s->columns.top[2][tid] + s->columns.top[3][tid]));
+            }
             if (!h || !second)
                 good = gram_recursion(h ? corner : rv, h ? g22 : half, s->whole + 32 * h, &s->recursion, h ? g22 : half, h ? corner : rv,
                                       tau + 32 * h, steps - 32 * h, h && bare, h ? 128 : 256) && good;
@@ -45,13 +61,13 @@ QRS_CALL bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
         case 1: to = z, from = g12, a = lower, b = corner; break;
         case 4: to = from = corner, a = lower, b = z; break;
         case 5: to = from = g12, a = gram, b = z; break;
-        case 6: to = lower, from = nullptr, a = lower, b = half; break;
+        case 6: to = gram, from = nullptr, a = z, b = g12; break; // G11 is done with
         case 7: to = from = g22, a = g21, b = z; break;
-        case 9: to = from = g22, a = z, b = g12; break;
-        case 12: to = g12, from = nullptr, a = z, b = g22; break;
+        case 10: to = g12, from = nullptr, a = z, b = g22; break;
+        case 11: to = lower, from = nullptr, a = lower, b = half; break;
         default: to = from = a = b = nullptr;
         }
-        gram_product(to, from, a, op == 0 || op == 4, b, 1.0f);
+        gram_product(to, from, a, op == 0 || (op == 3 && !second), b, 1.0f);
     }
     return good;
 }

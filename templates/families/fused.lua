@@ -18,6 +18,9 @@ local function limit_of(shape, k)
   return math.min(1e-10 * k * k, math.max(1e-6, 1e-11 * k * k))
 end
 
+-- However little is left of a column, its reflector is to be this near to what the recursion took it for.
+local LOOSE = 1e-4
+
 -- Panels of 64 columns, warpgroup products (blocks/fused_wide_kernel.cuh).
 local function wide_layout(shape, device, p)
   local m, n = shape.m, shape.n
@@ -28,7 +31,7 @@ local function wide_layout(shape, device, p)
   v.PRODUCTS = p.products == "auto" and (v.SELECT and 1 or 3) or p.products
   v.PLANES = (v.SELECT or v.PRODUCTS == 3) and 2 or 1
   v.USED = math.min(v.KP, v.NP - 1)
-  v.LIMIT = limit_of(shape, k)
+  v.LIMIT, v.LOOSE = limit_of(shape, k), math.max(LOOSE, limit_of(shape, k))
   local tiles = 0
   for i = 0, v.KP - 1 do tiles = tiles + nt - i end
   v.V_BYTES = tiles * 8192
@@ -40,7 +43,8 @@ local function wide_layout(shape, device, p)
   v.O_EXP = v.O_TAU + 256
   v.O_FLAG = v.O_EXP + 256
   v.O_BAR = v.O_FLAG + 16
-  v.SMEM = v.O_BAR + 16
+  v.O_GIVEN = v.O_BAR + 16 -- a barrier a warp
+  v.SMEM = v.O_GIVEN + 64
   return v
 end
 
@@ -105,7 +109,11 @@ local function alone(shape, device) return not shape.batch_invariant and shape.m
 local function method_of(shape) return shape.m <= 512 and "gram" or "rows" end
 local function threads_of(shape, device) return shape.m > 512 and 512 or shape.m <= 256 and not alone(shape, device) and 128 or 256 end
 
-local function wide(shape, device) return device.arch == 90 and shape.m > 384 and shape.m <= 512 and shape.n > 256 end
+-- Where warpgroup products win: one CTA an SM with a matrix of its own, and much to do. Measured at 256, 320, 352, 384, 512 for batches of 1 to 640.
+local function wide(shape, device)
+  local rows = alone(shape, device) and (2 * shape.max_batch <= device.sms and 384 or 352) or 256
+  return device.arch == 90 and shape.m > rows and shape.m <= 512 and shape.n > 256
+end
 
 local function registers(v)
   if v.WIDE then return 255 end
@@ -208,15 +216,17 @@ return {
   program = function(shape, device, p, v)
     local ctas = "min(batch, sms * " .. v.CTAS .. (v.CLUSTER > 1 and " / " .. v.CLUSTER or "") .. ")"
     local each = v.RESIDENT and 0 or v.V_BYTES * v.PLANES
-    return {
-      products = v.SELECT and "1" or tostring(v.PRODUCTS),
-      buffers = { { name = "V", bytes = ctas .. " * " .. each }, { name = "T", bytes = ctas .. " * " .. (v.RESIDENT and 0 or v.T_BYTES) } },
-      ops = { { op = "launch", kernel = "fused", grid = { v.CLUSTER > 1 and v.CLUSTER .. " * " .. ctas or ctas, 1, 1 }, block = v.THREADS,
-                cluster = v.CLUSTER, smem = v.SMEM, cooperative = false, early = v.ROOM == true,
-                args = { { pointer = "A" }, { call = "lda" }, { call = "stride_a" }, { pointer = "H" }, { call = "ldh" },
-                         { call = "stride_h" }, { pointer = "tau" }, { call = "stride_tau" }, { pointer = "info" }, { call = "batch" },
-                         { workspace = "V" }, { workspace = "T" } } } },
-    }
+    local buffers = { { name = "V", bytes = ctas .. " * " .. each }, { name = "T", bytes = ctas .. " * " .. (v.RESIDENT and 0 or v.T_BYTES) } }
+    local args = { { pointer = "A" }, { call = "lda" }, { call = "stride_a" }, { pointer = "H" }, { call = "ldh" }, { call = "stride_h" },
+                   { pointer = "tau" }, { call = "stride_tau" }, { pointer = "info" }, { call = "batch" }, { workspace = "V" }, { workspace = "T" } }
+    local ops = {}
+    if v.WIDE then
+      buffers[3], args[#args + 1] = { name = "tickets", bytes = 4 }, { workspace = "tickets" }
+      ops[1] = { op = "clear", buffer = "tickets", offset = 0, bytes = 4 }
+    end
+    ops[#ops + 1] = { op = "launch", kernel = "fused", grid = { v.CLUSTER > 1 and v.CLUSTER .. " * " .. ctas or ctas, 1, 1 }, block = v.THREADS,
+                      cluster = v.CLUSTER, smem = v.SMEM, cooperative = false, early = v.ROOM == true, args = args }
+    return { products = v.SELECT and "1" or tostring(v.PRODUCTS), buffers = buffers, ops = ops }
   end,
 }
 --[==[ source
@@ -228,6 +238,7 @@ return {
 #include "device/copy.cuh"
 #include "device/launch.cuh"
 % if WIDE then
+#include "device/flag.cuh"
 #include "device/wgmma.cuh"
 #include "device/stmatrix.cuh"
 % end
@@ -242,6 +253,7 @@ using namespace qrs;
 % include("blocks/fused_wide.cuh")
 % include("blocks/gram_recursion.cuh", { B = 32, NC = 2, LD = 68, LDM = 68, ROLLED = false })
 % include("blocks/gram_small.cuh", { NC = 2 })
+% include("blocks/t_small.cuh", { LDG = 68, LDT = 68 })
 % include("blocks/gram_pair.cuh")
 % include("blocks/fused_wide_panel.cuh")
 % include("blocks/fused_wide_kernel.cuh")

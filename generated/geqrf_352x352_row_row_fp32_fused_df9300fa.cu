@@ -1,4 +1,4 @@
-#line 223 "families/fused.lua"
+#line 233 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -6,9 +6,9 @@
 #include "device/mma.cuh"
 #include "device/copy.cuh"
 #include "device/launch.cuh"
-#line 235 "families/fused.lua"
+#line 246 "families/fused.lua"
 #include "device/cluster.cuh"
-#line 237 "families/fused.lua"
+#line 248 "families/fused.lua"
 
 using namespace qrs;
 
@@ -1244,7 +1244,7 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
         part[u & 7] += s->norms[u][l];
     const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
     const float t = tau[l];
-    const bool good = t == 0.0f || fabsf(fmaf(0.5f * t, square, -1.0f)) <= 0.000123904f;
+    const bool good = t == 0.0f || fabsf(fmaf(0.5f * t, square, -1.0f)) <= 1.23904e-06f;
     if (!warp_all(good))
         return false;
     block_sync(); // everybody has read tau, and is done with the panel
@@ -1257,7 +1257,7 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
     fused_give(c, panel - first * 36, tile0 + 2);
     return true;
 }
-#line 259 "families/fused.lua"
+#line 271 "families/fused.lua"
 
 #line 1 "blocks/fused_walk.cuh"
 // The finished panels' way to a block: where their V and T are, and the loop that applies them.
@@ -1351,36 +1351,36 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, const fused_matrix 
     }
 #line 167 "blocks/fused_walk.cuh"
 }
-#line 261 "families/fused.lua"
+#line 273 "families/fused.lua"
 
 QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau,
                                        i64 stride_tau, int *info, i64 batch, u8 *v_scratch, u8 *t_scratch)
 {
-#line 266 "families/fused.lua"
+#line 278 "families/fused.lua"
     release_next();
     wait_for_earlier();
-#line 269 "families/fused.lua"
+#line 281 "families/fused.lua"
     u8 *smem = dynamic_smem();
-#line 271 "families/fused.lua"
+#line 283 "families/fused.lua"
     gram_shared *gs = (gram_shared *)(smem + 0);
-#line 273 "families/fused.lua"
+#line 285 "families/fused.lua"
     const int tid = (int)threadIdx.x;
     const i64 unit = blockIdx.x / 2; // the CTAs that share a matrix
     fused_matrix matrix = {v_scratch + unit * 270336, t_scratch + unit * 45056, 0, 0};
-#line 277 "families/fused.lua"
+#line 289 "families/fused.lua"
     const int rank = cluster_rank();
     float *found_by = (float *)(smem + 53980); // what all CTAs found, in that of rank 0; matrices take turns
     if (tid < 22)
         mbar_init(fused_ready(tid), 1);
     fence_mbar_init();
     cluster_sync();
-#line 287 "families/fused.lua"
+#line 299 "families/fused.lua"
 
     i64 b = unit;
     int k = rank, flags = 0, turn = 0;
     fused_request(fused_all(), (float *)(smem + 95488), a + b * stride_a, lda, 32 * k);
     cp_async_commit();
-#line 293 "families/fused.lua"
+#line 305 "families/fused.lua"
     // The block before, whose columns are yet to be written.
     i64 b_before = 0;
     int k_before = -1;
@@ -1389,7 +1389,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
     int unused;
     fused_exponents(fused_all(), (float *)(smem + 95488), (fused_scales *)(smem + 53248), (fused_largest *)(smem + 49152), unused);
     block_sync();
-#line 302 "families/fused.lua"
+#line 314 "families/fused.lua"
     #pragma unroll 1
     while (b < batch) { // a column block a turn
         const int first = 32 * k, rows = 352 - first;
@@ -1397,9 +1397,9 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         float *sums = (float *)(smem + 54016); // where C is while in registers, or beside it
         fused_scales *scales = (fused_scales *)(smem + 53248 + turn * 132);
         float *stau = (float *)(smem + 52992) + 32 * turn;
-#line 310 "families/fused.lua"
+#line 322 "families/fused.lua"
         const int found = scales->found, ex = scales->exponent[lane()];
-#line 317 "families/fused.lua"
+#line 329 "families/fused.lua"
         const bool filled = found != 0, factor = filled && k < 11;
         flags |= found >> 1;
         if (filled) {
@@ -1407,14 +1407,14 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             fused_take(c, tile, ex);
             block_sync(); // partial sums go where the tile lies
             fused_update(c, k, sums, matrix);
-#line 325 "families/fused.lua"
+#line 337 "families/fused.lua"
             if (factor) {
                 gram_product(c, 2 * k + 2, sums);
                 block_sync();
                 gram_total(sums, gs->gram);
                 block_sync();
             }
-#line 332 "families/fused.lua"
+#line 344 "families/fused.lua"
             fused_give(c, tile, 0);
         } else if (k < 11) { // a zero block stays zero under any reflector
             matrix.zero |= 1u << k;
@@ -1424,9 +1424,9 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         const bool last = k + 2 >= 11;
         const i64 b_next = last ? b + gridDim.x / 2 : b;
         const int k_next = last ? rank : k + 2;
-#line 346 "families/fused.lua"
+#line 358 "families/fused.lua"
         block_sync();
-#line 348 "families/fused.lua"
+#line 360 "families/fused.lua"
         if (warp() < 4) {
             if (factor)
                 gram_factor(panel, first, gs, stau);
@@ -1446,22 +1446,22 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
         }
         block_sync();
-#line 372 "families/fused.lua"
+#line 384 "families/fused.lua"
         if (factor) {
-#line 374 "families/fused.lua"
+#line 386 "families/fused.lua"
             const bool by_gram = gram_finish(panel, first, gs, stau);
             if (!by_gram)
                 flags |= 2;
             if (!by_gram)
-#line 379 "families/fused.lua"
+#line 391 "families/fused.lua"
             fused_rows(panel, rows, 352 - first < 32 ? 352 - first : 32, (fused_step *)(smem + 49152), stau);
             block_sync();
-#line 382 "families/fused.lua"
+#line 394 "families/fused.lua"
             if (k < 10)
                 fused_reflectors(panel, rows, fused_v(k), matrix.v + fused_trapezoid(k));
-#line 385 "families/fused.lua"
-        }
 #line 397 "families/fused.lua"
+        }
+#line 409 "families/fused.lua"
         if (k < 10) {
             if (tid < 2)
                 sts_remote(cluster_map(to_saddr(fused_skipped(k)), tid), filled ? 0.0f : 1.0f);
@@ -1470,14 +1470,14 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 fused_build_t(k, to_saddr(fused_v(k)), (float *)(smem + 54016), (float *)(smem + 54016) + 8192, stau, fused_t(k), matrix.t + k * 4096);
             fused_announce(fused_t_ready(k));
         }
-#line 423 "families/fused.lua"
+#line 435 "families/fused.lua"
         if (last) {
-#line 425 "families/fused.lua"
+#line 437 "families/fused.lua"
             if (tid == 0)
                 sts_remote(cluster_map(to_saddr(found_by + matrix.parity * 2 + rank), 0), (float)flags);
-#line 430 "families/fused.lua"
+#line 442 "families/fused.lua"
             cluster_sync(); // and nobody writes over V while it is applied elsewhere
-#line 434 "families/fused.lua"
+#line 446 "families/fused.lua"
             if (info && rank == 0 && tid == 0) {
                 for (int i = 0; i < 2; i++)
                     flags |= (int)found_by[matrix.parity * 2 + i];
@@ -1485,25 +1485,25 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
             matrix.parity ^= 1;
             matrix.zero = 0;
-#line 446 "families/fused.lua"
+#line 458 "families/fused.lua"
             flags = 0;
         }
-#line 449 "families/fused.lua"
+#line 461 "families/fused.lua"
         b_before = b;
         k_before = k;
-#line 453 "families/fused.lua"
+#line 465 "families/fused.lua"
         turn ^= 1;
-#line 455 "families/fused.lua"
+#line 467 "families/fused.lua"
         b = b_next;
         k = k_next;
     }
-#line 459 "families/fused.lua"
+#line 471 "families/fused.lua"
     if (k_before >= 0) {
         block_sync();
         fused_leave(fused_all(), (float *)(smem + 95488 + (turn ^ 1) * 50688), h + b_before * stride_h, ldh, k_before,
                     ((fused_scales *)(smem + 53248 + (turn ^ 1) * 132))->exponent, tau + b_before * stride_tau,
                     (float *)(smem + 52992) + 32 * (turn ^ 1));
     }
-#line 466 "families/fused.lua"
+#line 478 "families/fused.lua"
 }
 QRS_ENTRY(fused)

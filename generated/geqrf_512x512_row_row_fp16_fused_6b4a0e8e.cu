@@ -1,4 +1,4 @@
-#line 223 "families/fused.lua"
+#line 233 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -6,10 +6,11 @@
 #include "device/mma.cuh"
 #include "device/copy.cuh"
 #include "device/launch.cuh"
-#line 231 "families/fused.lua"
+#line 241 "families/fused.lua"
+#include "device/flag.cuh"
 #include "device/wgmma.cuh"
 #include "device/stmatrix.cuh"
-#line 237 "families/fused.lua"
+#line 248 "families/fused.lua"
 
 using namespace qrs;
 
@@ -299,7 +300,7 @@ QRS_DEV bool wide_largest(const wide_tile &c, wide_columns *s)
 
 // After wide_largest: scales a block as fused_load.cuh does (every column's largest magnitude to [1, 2) 2^LIFT; not finite: not scaled). Returns
 // whether a column's weight is concentrated on few rows, where one fp16 product is not enough: its 1-norm is below 0.6 sqrt(m) times
-// its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds that fail).
+// its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds that fail). Synchronises.
 QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
 {
     const int wg = wide_group(), l = lane();
@@ -317,6 +318,8 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
                 *bad = 1;
         }
     }
+#line 234 "blocks/fused_wide.cuh"
+    float sum[2] = {0.0f, 0.0f}, square[2] = {0.0f, 0.0f};
 #line 236 "blocks/fused_wide.cuh"
     #pragma unroll
     for (int j = 0; j < 4; j++)
@@ -325,10 +328,26 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
             const int h = i >> 1 & 1;
             const float x = f[h] * c[j][i];
             c[j][i] = x;
+#line 244 "blocks/fused_wide.cuh"
+            sum[h] += fabsf(x);
+            square[h] = fmaf(x, x, square[h]);
 #line 247 "blocks/fused_wide.cuh"
         }
-#line 264 "blocks/fused_wide.cuh"
-    return false;
+#line 249 "blocks/fused_wide.cuh"
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const f32x2 both = {wide_total(sum[h]), wide_total(square[h])};
+        if (first)
+            s->sums[wg][wide_column(h)] = both;
+    }
+    block_sync();
+    bool few = false;
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const f32x2 u = s->sums[0][l + 32 * h], d = s->sums[1][l + 32 * h];
+        few = few || (u.x + d.x) * (u.x + d.x) < 184.32f * (u.y + d.y);
+    }
+    return shfl((int)warp_any(few), 0);
 #line 266 "blocks/fused_wide.cuh"
 }
 
@@ -742,6 +761,104 @@ QRS_CALL void gram_product(float *to, const float *from, const float *a, bool tu
     }
     block_sync();
 }
+#line 1 "blocks/t_small.cuh"
+// T of a panel of 32 columns from V'V and tau, by one warp.
+//
+// Parameters: LDG, LDT: rows of V'V and of T lie so far apart, multiples of 4.
+// T = (I + D striu(V'V))^-1 D with D = diag(tau) (Schreiber and Van Loan's compact WY): the two 16 x 16 blocks of the diagonal
+// by substitution at once, then the block above them as T12 = -T11 (S12 T22), instead of a chain of 32 columns. tau = 0 gives a zero row and column by itself.
+// T12 = -T11 (S12 T22) of the halves in t (32 x 32), as two transposed products whose first result is at once the second's operand: a
+// lane's pair of columns 2 q, 2 q + 1 of it counts as k = q and k = q + 4, in both operands alike. s: V'V.
+QRS_DEV void small_t_corner(const float *s, float *t)
+{
+    const int g = lane() >> 2, q = lane() & 3;
+    float y[2][4], z[2][4];
+    #pragma unroll
+    for (int n = 0; n < 2; n++)
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            y[n][e] = z[n][e] = 0.0f;
+    #pragma unroll
+    for (int k = 0; k < 16; k += 8) { // (S12 T22)' = T22' S12'
+        u32 a[4], al[4], b[2][2], bl[2][2];
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            gram_split(t[(16 + k + q + (e >> 1) * 4) * 68 + 16 + g + (e & 1) * 8], a[e], al[e]);
+        #pragma unroll
+        for (int n = 0; n < 2; n++)
+            #pragma unroll
+            for (int e = 0; e < 2; e++)
+                gram_split(s[(8 * n + g) * 68 + 16 + k + q + 4 * e], b[n][e], bl[n][e]);
+        #pragma unroll
+        for (int n = 0; n < 2; n++) {
+            mma_tf32(y[n], a, bl[n][0], bl[n][1]);
+            mma_tf32(y[n], al, b[n][0], b[n][1]);
+            mma_tf32(y[n], a, b[n][0], b[n][1]);
+        }
+    }
+    #pragma unroll
+    for (int k = 0; k < 2; k++) { // T12' = -(S12 T22)' T11'
+        u32 a[4], al[4];
+        gram_split(-y[k][0], a[0], al[0]);
+        gram_split(-y[k][2], a[1], al[1]);
+        gram_split(-y[k][1], a[2], al[2]);
+        gram_split(-y[k][3], a[3], al[3]);
+        #pragma unroll
+        for (int n = 0; n < 2; n++) {
+            u32 b[2], bl[2];
+            #pragma unroll
+            for (int e = 0; e < 2; e++)
+                gram_split(t[(8 * n + g) * 68 + 8 * k + 2 * q + e], b[e], bl[e]);
+            mma_tf32(z[n], a, bl[0], bl[1]);
+            mma_tf32(z[n], al, b[0], b[1]);
+            mma_tf32(z[n], a, b[0], b[1]);
+        }
+    }
+    #pragma unroll
+    for (int n = 0; n < 2; n++)
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            t[(8 * n + 2 * q + (e & 1)) * 68 + 16 + g + (e >> 1) * 8] = z[n][e];
+}
+
+// gram: V'V, symmetric; t: 32 x 32.
+QRS_CALL void small_t(const float *gram, const float *tau, float *t)
+{
+    const int l = lane(), o = l & 16, r = l & 15; // lane = row of T; columns of its half one after another, each added to those after it
+    const saddr from = to_saddr(gram + o * 69);
+    float x[16], sum[16], f[16];
+    f32x4 g[3][4]; // rows of V'V on their way, two ahead of the chain
+    #pragma unroll
+    for (int j = 0; j < 16; j++) {
+        sum[j] = 0.0f;
+        f[j] = tau[o + j];
+    }
+    #pragma unroll
+    for (int i = -2; i < 16; i++) {
+        #pragma unroll
+        for (int j = (i + 3) / 4; j < 4; j++)
+            if (i + 2 < 16)
+                g[(i + 2) % 3][j] = lds<f32x4>(from + (i + 2) * 272 + j * 16);
+        if (i < 0)
+            continue;
+        x[i] = r == i ? f[i] : r < i ? -f[i] * sum[i] : 0.0f;
+        #pragma unroll
+        for (int j = (i + 1) / 4; j < 4; j++) {
+            const f32x4 u = g[i % 3][j];
+            sum[4 * j] = fmaf(x[i], u.x, sum[4 * j]);
+            sum[4 * j + 1] = fmaf(x[i], u.y, sum[4 * j + 1]);
+            sum[4 * j + 2] = fmaf(x[i], u.z, sum[4 * j + 2]);
+            sum[4 * j + 3] = fmaf(x[i], u.w, sum[4 * j + 3]);
+        }
+    }
+    #pragma unroll
+    for (int j = 0; j < 16; j += 4) {
+        *(f32x4 *)(t + l * 68 + o + j) = {x[j], x[j + 1], x[j + 2], x[j + 3]};
+        *(f32x4 *)(t + l * 68 + 16 - o + j) = {0.0f, 0.0f, 0.0f, 0.0f};
+    }
+    warp_sync();
+    small_t_corner(gram, t);
+}
 #line 1 "blocks/gram_pair.cuh"
 // A panel of 64 columns as two Gram recursions of 32 with a block update between them: 64 at once cost 454 cycles a column, two of 32 about 300.
 //
@@ -770,14 +887,30 @@ QRS_CALL bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
     float *rv = s->rv, *lower = rv + 32 * 68, *corner = lower + 32, *half = s->half, *z = half + 32;
     float *gram = s->gram, *g12 = gram + 32, *g21 = gram + 32 * 68, *g22 = g21 + 32;
     bool good = true;
-    if (tid < 64)
-        s->whole[tid] = gram_square(rv, gram, 64, tid);
+    // Squares of the columns: 16 rows a thread, put together once others can see them.
+    {
+        float sum = 0.0f;
+        #pragma unroll
+        for (int i = 0; i < 16; i++) {
+            const float x = rv[(16 * (tid >> 6) + i) * 68 + (tid & 63)];
+            sum = fmaf(x, x, sum);
+        }
+        s->columns.top[tid >> 6][tid & 63] = sum;
+    }
     // One loop: the products' code, and the recursion's, is there once. Rows 32..63 are below the first half's top block.
     const bool second = shfl((int)warp() >> 2, 0);
     #pragma unroll 1
-    for (int op = 0; op < 7; op++) {
-        if (op == 1 || op == 5) {
-            const int h = op == 5;
+    for (int op = 0; op < 6; op++) {
+        if (op == 1 || op == 4) {
+            const int h = op == 4;
+            if (h) { // the second half of its update
+                #pragma unroll
+                for (int e = tid; e < 1024; e += 256)
+                    g22[(e >> 5) * 68 + (e & 31)] += gram[(e >> 5) * 68 + (e & 31)];
+                block_sync();
+            } else if (tid < 64) {
+                s->whole[tid] = gram[tid * 69] + ((s->columns.top[0][tid] + s->columns.top[1][tid]) + (s->columns.top[2][tid] + s->columns.top[3][tid]));
+            }
             if (!h || !second)
                 good = gram_recursion(h ? corner : rv, h ? g22 : half, s->whole + 32 * h, &s->recursion, h ? g22 : half, h ? corner : rv,
                                       tau + 32 * h, steps - 32 * h, h && bare, h ? 128 : 256) && good;
@@ -790,13 +923,13 @@ QRS_CALL bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
         case 1: to = z, from = g12, a = lower, b = corner; break;
         case 4: to = from = corner, a = lower, b = z; break;
         case 5: to = from = g12, a = gram, b = z; break;
-        case 6: to = lower, from = nullptr, a = lower, b = half; break;
+        case 6: to = gram, from = nullptr, a = z, b = g12; break; // G11 is done with
         case 7: to = from = g22, a = g21, b = z; break;
-        case 9: to = from = g22, a = z, b = g12; break;
-        case 12: to = g12, from = nullptr, a = z, b = g22; break;
+        case 10: to = g12, from = nullptr, a = z, b = g22; break;
+        case 11: to = lower, from = nullptr, a = lower, b = half; break;
         default: to = from = a = b = nullptr;
         }
-        gram_product(to, from, a, op == 0 || op == 4, b, 1.0f);
+        gram_product(to, from, a, op == 0 || (op == 3 && !second), b, 1.0f);
     }
     return good;
 }
@@ -899,6 +1032,7 @@ QRS_DEV void wide_pack(wide_tile &c, u8 *v, int begin, int tiles, bool low, wide
     #pragma unroll
     for (int i = 0; i < 32; i++)
         d[i] = 0.0f;
+#line 106 "blocks/fused_wide_panel.cuh"
     #pragma unroll 1
     for (int t = wg; t < tiles; t += 2) {
         if (t >= begin) {
@@ -918,11 +1052,16 @@ QRS_DEV void wide_pack(wide_tile &c, u8 *v, int begin, int tiles, bool low, wide
             const u64 b = wide_desc(at), bl = wide_desc(at + 65536);
             wgmma_hold(d);
             if (low) {
+#line 129 "blocks/fused_wide_panel.cuh"
                 wgmma_fence();
                 #pragma unroll
-                for (int step = 0; step < 4; step++)
-                    wide_product<true, true>(d, a[step], al[step], wide_further(b, step * 2048), wide_further(bl, step * 2048));
+                for (int step = 0; step < 4; step++) {
+                    wgmma_f16_rs<64, true>(d, al[step][0], al[step][1], al[step][2], al[step][3], wide_further(b, step * 2048), true);
+                    wgmma_f16_rs<64, true>(d, a[step][0], a[step][1], a[step][2], a[step][3], wide_further(bl, step * 2048), true);
+                    wgmma_f16_rs<64, true>(d, a[step][0], a[step][1], a[step][2], a[step][3], wide_further(b, step * 2048), true);
+                }
                 wgmma_commit();
+#line 140 "blocks/fused_wide_panel.cuh"
                 wgmma_wait<0>(d);
             } else {
                 wgmma_fence();
@@ -941,6 +1080,7 @@ QRS_DEV void wide_pack(wide_tile &c, u8 *v, int begin, int tiles, bool low, wide
     }
     // The second warpgroup's share through shared memory, added by the first and scaled back.
     f32x4 *x = (f32x4 *)s->half + (threadIdx.x & 127);
+#line 163 "blocks/fused_wide_panel.cuh"
     if (wg == 1) {
         #pragma unroll
         for (int i = 0; i < 8; i++)
@@ -1065,7 +1205,8 @@ QRS_DEV void wide_below(wide_tile &c, u8 *v, int tiles, bool rows, wide_shared *
 }
 
 // After wide_finish_top and wide_below: true when a column and its tau disagree; otherwise, or when anyway, tau becomes 2 / (v'v) of the v that is
-// stored. Synchronises, but for tau.
+// stored. What the two differ by is an error of that share of what was left of the panel's columns, and counts by what it is of whole columns: their largest
+// entry is 2^LIFT at least. Synchronises, but for tau.
 QRS_DEV bool wide_disagrees(bool anyway, wide_shared *s, float *tau)
 {
     block_sync();
@@ -1075,8 +1216,9 @@ QRS_DEV bool wide_disagrees(bool anyway, wide_shared *s, float *tau)
         const int col = threadIdx.x;
         float square = 1.0f + (s->columns.sums[0][col].x + s->columns.sums[1][col].x +
                                ((s->columns.top[0][col] + s->columns.top[1][col]) + (s->columns.top[2][col] + s->columns.top[3][col])));
-        const float was = tau[col];
-        wrong = !(was == 0.0f || fabsf(fmaf(0.5f * was, square, -1.0f)) <= 2.62144e-06f);
+        const float was = tau[col], off = fabsf(fmaf(0.5f * was, square, -1.0f));
+        const float left = sqrt_rn(warp_max(fmaxf(s->whole[lane()], s->whole[lane() + 32])));
+        wrong = !(was == 0.0f || (off <= 0.000262144f && off * fminf(0x1p-6f * left, 1.0f) <= 0.000262144f));
         now = was == 0.0f ? 0.0f : div_rn(2.0f, square);
     }
     if (block_any(wrong) && !anyway)
@@ -1087,8 +1229,8 @@ QRS_DEV bool wide_disagrees(bool anyway, wide_shared *s, float *tau)
 }
 
 // The panel once more, one column after another: P2 back from its planes (exactly what the Gram recursion saw), the top block from spare, then a warp
-// holds every eighth column in registers, four adjacent rows a lane, and the column at work goes round through shared memory, a barrier a column.
-// Columns rotate through the registers, so that the next one is always number 0. Leaves V there for wide_below, s->rv and tau as the
+// holds every eighth column in registers, four adjacent rows a lane, and the column at work goes round through shared memory.
+// A warp's columns move up as they are finished, so that its next one is always number 0. Leaves V there for wide_below, s->rv and tau as the
 // recursion does. Synchronises.
 QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, float *tau)
 {
@@ -1138,108 +1280,133 @@ QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, fl
             const f32x4 x = row < 64 * tiles ? wide_four(v, 8 * n + w, row) : f32x4{0.0f, 0.0f, 0.0f, 0.0f};
             y[n][r][0] = x.x, y[n][r][1] = x.y, y[n][r][2] = x.z, y[n][r][3] = x.w;
         }
+    // A warp that is to give the next column updates that one first, and its others when it has; it finds out by a barrier a warp. The eight places where
+    // columns go round suffice: who writes to one again has read a column of every other warp since, and they had read this one by then.
+    const saddr given = to_saddr(dynamic_smem()) + 229920;
+    float x[4][4], f = 0.0f;
+    #pragma unroll
+    for (int r = 0; r < 4; r++)
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            x[r][e] = 0.0f;
     #pragma unroll 1
-    for (int turn = 0; turn < 8; turn++) {
-        #pragma unroll 1
-        for (int who = 0; who < 8; who++) {
-            const int step = 8 * turn + who;
-            float *u = s->half + (who & 1) * 516; // the column, from its pivot on, and the factor its products take
-            if (w == who) {
-                float squares = 0.0f, most = 0.0f, raw = 0.0f;
+    for (int step = 0; step < 64; step++) {
+        const int who = step & 7, last = step - 1;
+        if (who == 0 && step > 0) // every warp has given its first
+            #pragma unroll
+            for (int n = 0; n < 8; n++)
                 #pragma unroll
                 for (int r = 0; r < 4; r++)
                     #pragma unroll
-                    for (int e = 0; e < 4; e++) {
-                        const int row = 128 * r + 4 * l + e;
-                        const float x = row > step ? y[0][r][e] : 0.0f;
-                        squares = fmaf(x, x, squares);
-                        most = fmaxf(most, fabsf(x));
-                        if (r == 0)
-                            raw = row == step ? y[0][r][e] : raw;
-                    }
-                raw = shfl(raw, step >> 2);
-                squares = warp_sum(squares);
-                power_of_two shrink = {1.0f, 1.0f}, grow = {1.0f, 1.0f};
-                bool zero = false;
-                if (squares < QRS_TINY_SQUARES * 0x1p12f) { // rare
-                    most = warp_max(most);
-                    zero = most == 0.0f;
-                    if (!zero && is_finite(raw)) {
-                        const int ex = pow2_exponent(fmaxf(most, fabsf(raw)));
-                        shrink = make_power_of_two(-ex);
-                        grow = make_power_of_two(ex);
-                        squares = 0.0f;
-                        #pragma unroll
-                        for (int r = 0; r < 4; r++)
-                            #pragma unroll
-                            for (int e = 0; e < 4; e++) {
-                                const float x = 128 * r + 4 * l + e > step ? times(shrink, y[0][r][e]) : 0.0f;
-                                squares = fmaf(x, x, squares);
-                            }
-                        squares = warp_sum(squares);
-                    }
-                }
-                const reflector h = zero ? no_reflector(raw) : make_reflector(times(shrink, raw), squares);
-                #pragma unroll
-                for (int r = 0; r < 4; r++) {
-                    const int row = 128 * r + 4 * l;
-                    float x[4], z[4];
-                    #pragma unroll
-                    for (int e = 0; e < 4; e++) {
-                        const float tail = times(shrink, y[0][r][e]);
-                        x[e] = row + e > step ? tail : row + e == step ? h.gap : 0.0f;
-                        z[e] = row + e > step ? tail * h.rho : row + e == step ? (zero ? raw : times(grow, h.beta)) : y[0][r][e];
-                    }
-                    *(f32x4 *)(u + row) = {x[0], x[1], x[2], x[3]};
-                    if (row < 64 * tiles)
-                        wide_four(v, step, row) = {z[0], z[1], z[2], z[3]};
-                }
-                if (l == 0) {
-                    u[512] = h.step * h.rho;
-                    tau[step] = h.tau;
-                }
-            }
-            block_sync();
-            const float f = u[512];
-            float x[4][4];
+                    for (int e = 0; e < 4; e++)
+                        y[n][r][e] = n < 7 ? y[n + 1][r][e] : 0.0f;
+        if (step > 0) {
+            const float *u = s->half + (last & 7) * 516; // the column, from its pivot on, and the factor its products take
+            mbar_wait(given + 8 * (last & 7), last >> 3 & 1);
+            f = u[512];
             #pragma unroll
             for (int r = 0; r < 4; r++) {
                 const f32x4 four = *(const f32x4 *)(u + 128 * r + 4 * l);
                 x[r][0] = four.x, x[r][1] = four.y, x[r][2] = four.z, x[r][3] = four.w;
             }
-            float dot[8];
+        }
+        if (w == who) {
+            float part[2] = {0.0f, 0.0f};
             #pragma unroll
-            for (int n = 0; n < 8; n++) {
+            for (int r = 0; r < 4; r++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++)
+                    part[e & 1] = fmaf(x[r][e], y[0][r][e], part[e & 1]);
+            const float t = f * warp_sum(part[0] + part[1]);
+            float squares = 0.0f, most = 0.0f, raw = 0.0f;
+            #pragma unroll
+            for (int r = 0; r < 4; r++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    const int row = 128 * r + 4 * l + e;
+                    y[0][r][e] = fmaf(-t, x[r][e], y[0][r][e]);
+                    const float tail = row > step ? y[0][r][e] : 0.0f;
+                    squares = fmaf(tail, tail, squares);
+                    most = fmaxf(most, fabsf(tail));
+                    if (r == 0)
+                        raw = row == step ? y[0][r][e] : raw;
+                }
+            raw = shfl(raw, step >> 2);
+            squares = warp_sum(squares);
+            power_of_two shrink = {1.0f, 1.0f}, grow = {1.0f, 1.0f};
+            bool zero = false;
+            if (squares < QRS_TINY_SQUARES * 0x1p12f) { // rare
+                most = warp_max(most);
+                zero = most == 0.0f;
+                if (!zero && is_finite(raw)) {
+                    const int ex = pow2_exponent(fmaxf(most, fabsf(raw)));
+                    shrink = make_power_of_two(-ex);
+                    grow = make_power_of_two(ex);
+                    squares = 0.0f;
+                    #pragma unroll
+                    for (int r = 0; r < 4; r++)
+                        #pragma unroll
+                        for (int e = 0; e < 4; e++) {
+                            const float tail = 128 * r + 4 * l + e > step ? times(shrink, y[0][r][e]) : 0.0f;
+                            squares = fmaf(tail, tail, squares);
+                        }
+                    squares = warp_sum(squares);
+                }
+            }
+            const reflector h = zero ? no_reflector(raw) : make_reflector(times(shrink, raw), squares);
+            float *u = s->half + who * 516;
+            #pragma unroll
+            for (int r = 0; r < 4; r++) {
+                const int row = 128 * r + 4 * l;
+                float given_row[4], kept[4];
+                #pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    const float tail = times(shrink, y[0][r][e]);
+                    given_row[e] = row + e > step ? tail : row + e == step ? h.gap : 0.0f;
+                    kept[e] = row + e > step ? tail * h.rho : row + e == step ? (zero ? raw : times(grow, h.beta)) : y[0][r][e];
+                }
+                *(f32x4 *)(u + row) = {given_row[0], given_row[1], given_row[2], given_row[3]};
+                if (row < 64 * tiles)
+                    wide_four(v, step, row) = {kept[0], kept[1], kept[2], kept[3]};
+            }
+            if (l == 0) {
+                u[512] = h.step * h.rho;
+                tau[step] = h.tau;
+            }
+            warp_sync();
+            if (l == 0)
+                mbar_arrive(given + 8 * who);
+        }
+        #pragma unroll
+        for (int half = 0; half < 8; half += 4) {
+            if (half > 0 && step >= 32) // four columns are left at most
+                continue;
+            float dot[4];
+            #pragma unroll
+            for (int n = 0; n < 4; n++) {
                 float part[2] = {0.0f, 0.0f};
                 #pragma unroll
                 for (int r = 0; r < 4; r++)
                     #pragma unroll
                     for (int e = 0; e < 4; e++)
-                        part[e & 1] = fmaf(x[r][e], y[n][r][e], part[e & 1]);
+                        part[e & 1] = fmaf(x[r][e], y[half + n][r][e], part[e & 1]);
                 dot[n] = part[0] + part[1];
             }
             #pragma unroll
             for (int mask = 16; mask > 0; mask >>= 1)
                 #pragma unroll
-                for (int n = 0; n < 8; n++)
+                for (int n = 0; n < 4; n++)
                     dot[n] += shfl_xor(dot[n], mask);
             #pragma unroll
-            for (int n = 0; n < 8; n++) {
+            for (int n = 0; n < 4; n++) {
                 const float t = f * dot[n];
                 #pragma unroll
                 for (int r = 0; r < 4; r++)
                     #pragma unroll
                     for (int e = 0; e < 4; e++)
-                        y[n][r][e] = fmaf(-t, x[r][e], y[n][r][e]);
+                        y[half + n][r][e] = fmaf(-t, x[r][e], y[half + n][r][e]);
             }
         }
-        #pragma unroll
-        for (int n = 0; n < 8; n++)
-            #pragma unroll
-            for (int r = 0; r < 4; r++)
-                #pragma unroll
-                for (int e = 0; e < 4; e++)
-                    y[n][r][e] = n < 7 ? y[n + 1][r][e] : 0.0f;
     }
     block_sync();
     #pragma unroll 1
@@ -1251,63 +1418,23 @@ QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, fl
     block_sync();
 }
 
-// T = (I + D striu(V'V))^-1 D as in fused_t.cuh, for 64 columns: blocks of 8 by substitution, then three times T12 = -T11 (G12 T22), G12 T22 in
-// G12's place. gram: V'V, symmetric; t: rows 68 apart. In two halves, so that something can be sent for between. Both synchronise.
-QRS_CALL void wide_begin_t(float *gram, const float *tau, float *t)
+// T of 64 columns: its blocks of 32 at once, each by a warp, then T12 = -T11 (G12 T22), with G12 T22 in G12's place. gram: V'V, symmetric; t: rows 68
+// apart. In two halves, so that something can be sent for between. The second synchronises.
+QRS_DEV void wide_begin_t(float *gram, const float *tau, float *t)
 {
-    const int tid = threadIdx.x;
-    #pragma unroll 1
-    for (int e = tid; e < 1088; e += 256)
-        ((f32x4 *)t)[e] = {0.0f, 0.0f, 0.0f, 0.0f};
-    block_sync();
-    if (tid < 64) { // thread = row of T; its block's columns one after another
-        const int o = tid & ~7, r = tid & 7;
-        const float *g = gram + o * 69;
-        float x[8];
-        #pragma unroll
-        for (int j = 0; j < 8; j++) {
-            float sum = 0.0f;
-            #pragma unroll
-            for (int i = 0; i < j; i++)
-                sum = fmaf(x[i], g[j * 68 + i], sum);
-            const float f = tau[o + j];
-            x[j] = r == j ? f : r < j ? -f * sum : 0.0f;
-            t[tid * 68 + o + j] = x[j];
-        }
-    }
-    block_sync();
-    #pragma unroll 1
-    for (int turn = 0; turn < 2; turn++) { // four pairs of blocks, an entry a thread
-        const int o = tid >> 6 << 4, r = tid >> 3 & 7, j = tid & 7;
-        const float *a = turn ? t + (o + r) * 68 + o : gram + (o + r) * 68 + o + 8;
-        const float *b = turn ? gram + o * 69 + 8 + j : t + (o + 8) * 69 + j;
-        float sum = 0.0f;
-        #pragma unroll
-        for (int i = 0; i < 8; i++)
-            sum = fmaf(a[i], b[i * 68], sum);
-        block_sync();
-        if (turn)
-            t[(o + r) * 68 + o + 8 + j] = -sum;
-        else
-            gram[(o + r) * 68 + o + 8 + j] = sum;
-        block_sync();
+    if (warp() < 2)
+        small_t(gram + (int)warp() * 32 * 69, tau + (int)warp() * 32, t + (int)warp() * 32 * 69);
+    else if (warp() >= 4) { // below them there is nothing
+        f32x4 *below = (f32x4 *)(t + (32 + (((int)threadIdx.x & 127) >> 2)) * 68 + ((int)threadIdx.x & 3) * 8);
+        below[0] = below[1] = {0.0f, 0.0f, 0.0f, 0.0f};
     }
 }
-
-QRS_CALL void wide_build_t(float *gram, float *t)
+QRS_DEV void wide_build_t(float *gram, float *t)
 {
-    // Both blocks of 32 at once, by the warps that form a product's upper right quarter; what else these products of 32 touch is zero in T.
-    const int w = warp(), o = (w >> 2) * 32 * 69;
+    const bool mine = warp() < 4;
     #pragma unroll 1
-    for (int op = 0; op < 4; op++) {
-        const bool all = op >= 2, mine = all ? w < 4 : (w & 3) == 1;
-        float *to, *a, *b;
-        if (op & 1)
-            to = all ? t + 32 : t + o, a = all ? t : t + o, b = all ? gram + 32 : gram + o;
-        else
-            to = a = all ? gram + 32 : gram + o, b = all ? t + 32 * 69 : t + o;
-        gram_product(mine ? to : nullptr, nullptr, a, false, b, op & 1 ? -1.0f : 1.0f);
-    }
+    for (int op = 0; op < 2; op++)
+        gram_product(!mine ? nullptr : op ? t + 32 : gram + 32, nullptr, op ? t : gram + 32, false, op ? gram + 32 : t + 32 * 69, op ? -1.0f : 1.0f);
 }
 
 // fp16 T as tiles, swizzled like V's, the low one 8 KB after the high one.
@@ -1323,27 +1450,29 @@ QRS_DEV void wide_put_t(const float *t, u8 *to)
     }
 }
 
-#line 525 "blocks/fused_wide_panel.cuh"
+#line 533 "blocks/fused_wide_panel.cuh"
 // The top block of panel k, finished, from s->rv to H; to s->gram as V's, with its ones and zeros, and sums of squares of what is below the ones.
 QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, wide_shared *s)
 {
-    #pragma unroll 4
-    for (int e = threadIdx.x; e < 4096; e += 256) {
-        const int row = e >> 6, col = e & 63;
-        const power_of_two f = make_power_of_two(row > col ? 0 : exponent[col] - QRS_LIFT);
-        if (true)
-            out[(64 * k + row) * ldh + 64 * k + col] = times(f, s->rv[row * 68 + col]);
-    }
-    const int col = threadIdx.x & 63;
+    const int col = threadIdx.x & 63, part = threadIdx.x >> 6;
+#line 538 "blocks/fused_wide_panel.cuh"
+    const power_of_two f = make_power_of_two(exponent[col] - QRS_LIFT);
+    out += (64 * k + part) * ldh + 64 * k + col;
+#line 549 "blocks/fused_wide_panel.cuh"
     float square = 0.0f;
     #pragma unroll 4
-    for (int row = threadIdx.x >> 6; row < 64; row += 4) {
-        const int at = row * 68 + col;
-        const float x = row > col ? s->rv[at] : 0.0f;
+    for (int i = 0; i < 16; i++) {
+        const int row = 4 * i + part, at = row * 68 + col;
+        const float y = s->rv[at], x = row > col ? y : 0.0f;
         s->gram[at] = row == col ? 1.0f : x;
         square = fmaf(x, x, square);
+#line 557 "blocks/fused_wide_panel.cuh"
+        if (true)
+            *out = row > col ? y : times(f, y);
+        out += 4 * ldh;
+#line 561 "blocks/fused_wide_panel.cuh"
     }
-    s->columns.top[threadIdx.x >> 6][col] = square;
+    s->columns.top[part][col] = square;
 }
 
 // Writes block k to H, and before that, with `panel`, factors it from tile k down: tau to shared memory, V's planes, with the low one if `low`, on
@@ -1403,7 +1532,7 @@ template <bool SPLIT> QRS_DEV void wide_issue(const wide_stage &s, int p, int sl
     if (threadIdx.x != 0)
         return;
     const u32 bytes = (8 - p) * 8192;
-    const saddr base = to_saddr(dynamic_smem()), bar = base + 213520 + 8 * slot;
+    const saddr base = to_saddr(dynamic_smem()), bar = base + 229904 + 8 * slot;
     mbar_expect(bar, (SPLIT ? 2 * bytes : bytes) + 16384);
     bulk_load(base + 0 + slot * 65536, s.v + wide_v_place() + wide_trapezoid(p), bytes, bar);
     bulk_load(base + 196608 + slot * 16384, s.t + wide_t_place() + p * 16384, 16384, bar);
@@ -1428,7 +1557,7 @@ template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end,
         const saddr v = base + 0 + slot * 65536, vl = base + 65536, t = base + 196608 + slot * 16384;
         float *x = (float *)(dynamic_smem() + 131072 + slot * 32768);
         if (p >= 0) {
-            mbar_wait(base + 213520 + 8 * slot, s.phases >> slot & 1);
+            mbar_wait(base + 229904 + 8 * slot, s.phases >> slot & 1);
             s.phases ^= 1u << slot;
             wide_gather<SPLIT>(c, p, turn, v, vl, x);
             block_sync();
@@ -1466,25 +1595,33 @@ QRS_DEV void wide_prefetch(const float *a, i64 lda, int first)
 }
 
 QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau, i64 stride_tau, int *info,
-                          i64 batch, u8 *v_scratch, u8 *t_scratch)
+                          i64 batch, u8 *v_scratch, u8 *t_scratch, int *tickets)
 {
     u8 *smem = dynamic_smem();
     wide_shared *shared = (wide_shared *)(smem + 131072);
-    float *stau = (float *)(smem + 212992);
-    int *exponent = (int *)(smem + 213248), *bad = (int *)(smem + 213504);
+    float *stau = (float *)(smem + 229376);
+    int *exponent = (int *)(smem + 229632), *bad = (int *)(smem + 229888);
+    i64 *following = (i64 *)(bad + 2);
     u8 *v = smem + 0, *t = smem + 196608;
     const int tid = (int)threadIdx.x;
     if (tid == 0) {
-        mbar_init(to_saddr(smem + 213520), 1);
-        mbar_init(to_saddr(smem + 213528), 1);
+        mbar_init(to_saddr(smem + 229904), 1);
+        mbar_init(to_saddr(smem + 229912), 1);
+        #pragma unroll 1
+        for (int w = 0; w < 8; w++)
+            mbar_init(to_saddr(smem + 229920) + 8 * w, 1);
         fence_mbar_init();
     }
     wide_stage stage = {v_scratch, t_scratch, 0};
+    // CTAs in step all ask for memory at once, and all leave it alone at once. In long batches they pay to be a quarter of a panel apart.
+    if (batch >= 3 * gridDim.x)
+        spin((blockIdx.x & 3) * 23000u);
 
+    // Matrices are not all the same work: who is done takes the next one.
     #pragma unroll 1
-    for (i64 b = blockIdx.x; b < batch; b += gridDim.x) {
+    for (i64 b = blockIdx.x; b < batch; b = *following) {
         u32 zero = 0;    // bit p: panel p was zero throughout and has no reflectors
-        int split = 0; // panels from `split` on have a low plane, and use it
+        int split = 8; // panels from `split` on have a low plane, and use it
         if (tid == 0)
             bad[0] = bad[1] = 0;
         #pragma unroll 1
@@ -1497,6 +1634,8 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             if (tid == 0)
                 bulk_wait_read<0>();
             block_sync();
+            if (k == 0 && tid == 0)
+                *following = batch > gridDim.x ? gridDim.x + (u32)atomic_add(tickets, 1) : batch;
             wide_request(v, a + b * stride_a, lda, first);
             cp_async_commit();
             if (owed) {
@@ -1518,22 +1657,34 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             if (filled && start < done && tid == 0)
                 bulk_wait<0>(); // the last V and T are in scratch
             if (filled && start < done) { // the first V travels while the block is scaled
-#line 134 "blocks/fused_wide_kernel.cuh"
+#line 140 "blocks/fused_wide_kernel.cuh"
+                if (start < split)
+                    wide_issue<false>(stage, start, 0);
+#line 144 "blocks/fused_wide_kernel.cuh"
                 if (start >= split)
                     wide_issue<true>(stage, start, 0);
-#line 137 "blocks/fused_wide_kernel.cuh"
+#line 147 "blocks/fused_wide_kernel.cuh"
             }
             const bool few = wide_scale(c, &shared->columns, bad, exponent);
-#line 144 "blocks/fused_wide_kernel.cuh"
+#line 150 "blocks/fused_wide_kernel.cuh"
+            const int was = split;
+            if (few && k < split)
+                split = k;
+#line 154 "blocks/fused_wide_kernel.cuh"
             if (filled && k > 0) {
                 block_sync();
-#line 155 "blocks/fused_wide_kernel.cuh"
-                wide_update<true>(c, 0, done, turn, zero, true, stage);
 #line 157 "blocks/fused_wide_kernel.cuh"
+                wide_update<false>(c, 0, done < split ? done : split, turn, zero, true, stage);
+#line 160 "blocks/fused_wide_kernel.cuh"
+                if (split < done) {
+                    block_sync();
+                    wide_update<true>(c, split, done, turn, zero, start >= was, stage);
+                }
+#line 167 "blocks/fused_wide_kernel.cuh"
             }
             {
                 const bool same = k + 1 < 8;
-                const i64 next = same ? b : b + gridDim.x;
+                const i64 next = same ? b : *following;
                 if (next < batch)
                     wide_prefetch(a + next * stride_a, lda, same ? first + 64 : 0);
             }
@@ -1549,7 +1700,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 tau[b * stride_tau + first + tid] = stau[tid];
         }
         if (info && tid == 0)
-            info[b] = bad[0] | bad[1];
+            info[b] = bad[0] | bad[1] | (split < 8 ? 4 : 0);
         block_sync();
     }
     if (tid == 0)
