@@ -145,13 +145,16 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         ldmatrix_x4(al[1], (from + 2048) ^ 32);
         ldmatrix_x4_trans(b, to_saddr(t) + fused_chunk(l, n));
         ldmatrix_x4_trans(bl, to_saddr(t) + 2048 + fused_chunk(l, n));
-        float d[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        float d[4] = {0.0f, 0.0f, 0.0f, 0.0f}, e[2][4] = {}; // the small products apart: short chains
         #pragma unroll
         for (int k = 0; k < 2; k++) {
-            mma_f16(d, a[k], bl[2 * k], bl[2 * k + 1]);
-            mma_f16(d, al[k], b[2 * k], b[2 * k + 1]);
+            mma_f16(e[0], a[k], bl[2 * k], bl[2 * k + 1]);
+            mma_f16(e[1], al[k], b[2 * k], b[2 * k + 1]);
             mma_f16(d, a[k], b[2 * k], b[2 * k + 1]);
         }
+        #pragma unroll
+        for (int x = 0; x < 4; x++)
+            d[x] += e[0][x] + e[1][x];
         #pragma unroll
         for (int h = 0; h < 2; h++) {
             u8 *at = wp + fused_chunk(mt * 16 + h * 8 + (l >> 2), n) + (l & 3) * 4;

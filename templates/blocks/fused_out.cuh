@@ -7,6 +7,30 @@ QRS_DEV void fused_out(fused_team team, const float *tile, float *h, i64 ldh, in
 {
     const int l = lane(), w = team.warp;
 % if OUT == "row" then
+% if N % 4 == 0 then
+    if ((((u64)h >> 2 | (u64)ldh) & 3) == 0) { // four rows at a time, four columns a lane
+        const int row = 4 * w + (l >> 3), column = (l & 7) * 4;
+        power_of_two f[4];
+        #pragma unroll
+        for (int u = 0; u < 4; u++)
+            f[u] = make_power_of_two(exponent[column + u] - QRS_LIFT);
+        const float *from = tile + row * 36 + column;
+        float *to = h + row * ldh + first + column;
+        if (first + column < ${N})
+            #pragma unroll 2
+            for (int i = row; i < ${M}; i += 4 * team.warps, from += 144 * team.warps, to += 4 * team.warps * ldh) {
+                f32x4 x = *(const f32x4 *)from;
+                if (i < top + 32) {
+                    x.x = i > top + column ? x.x : times(f[0], x.x);
+                    x.y = i > top + column + 1 ? x.y : times(f[1], x.y);
+                    x.z = i > top + column + 2 ? x.z : times(f[2], x.z);
+                    x.w = i > top + column + 3 ? x.w : times(f[3], x.w);
+                }
+                *(f32x4 *)to = x;
+            }
+        return;
+    }
+% end
     const power_of_two f = make_power_of_two(exponent[l] - QRS_LIFT);
     float *to = h + w * ldh + first + l;
     if (first + l < ${N})

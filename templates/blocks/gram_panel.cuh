@@ -5,7 +5,7 @@
 // columns that shrank lose nothing. G takes both operands straight from the accumulators that hold C^T.
 struct gram_shared {
     gram_buffers buffers;
-    float gram[32 * 36], m[32 * 40], rv[32 * 36], whole[32];
+    float gram[32 * 36], m[32 * 40], rv[32 * 36], whole[128];
     float norms[${W}][32];
     int good;
 };
@@ -93,19 +93,22 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
             const int tile = i * ${W} + (int)warp();
             if (tile < tile0 + 2 || tile >= ${MT // 16})
                 continue;
+            u32 bh[2][2], bl[2][2];
             #pragma unroll
             for (int n = 0; n < 2; n++) {
                 const float *at = panel + ((tile - tile0) * 16 + n * 8 + g) * 36 + kk * 8 + q;
-                u32 bh[2], bl[2];
-                gram_split(at[0], bh[0], bl[0]);
-                gram_split(at[4], bh[1], bl[1]);
-                #pragma unroll
-                for (int mt = 0; mt < 2; mt++) {
-                    mma_tf32(v[mt][i][n], h[mt], bl[0], bl[1]);
-                    mma_tf32(v[mt][i][n], lo[mt], bh[0], bh[1]);
-                    mma_tf32(v[mt][i][n], h[mt], bh[0], bh[1]);
-                }
+                gram_split(at[0], bh[n][0], bl[n][0]);
+                gram_split(at[4], bh[n][1], bl[n][1]);
             }
+            #pragma unroll
+            for (int term = 0; term < 3; term++) // one after another, as in gram_product
+                #pragma unroll
+                for (int n = 0; n < 2; n++)
+                    #pragma unroll
+                    for (int mt = 0; mt < 2; mt++) {
+                        const u32(&y)[2] = term == 0 ? bl[n] : bh[n];
+                        mma_tf32(v[mt][i][n], term == 1 ? lo[mt] : h[mt], y[0], y[1]);
+                    }
         }
     }
 }
@@ -113,8 +116,6 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
 // The recursion, threads 0..127: panel has stride 36; G of its rows from 32 on is in s->gram already, visible to them.
 QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s, float *tau)
 {
-    if (threadIdx.x < 32)
-        s->whole[lane()] = gram_square(panel, s->gram, 32, lane());
     const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, tau, ${K} - first, first + 32 >= ${M}, 128);
     if (threadIdx.x == 0)
         s->good = good;

@@ -3,7 +3,7 @@
 -- R, V and tau, keep V_k and T_k. The trailing matrix is never stored, the panel never leaves fp32, and A is read once.
 
 local PANEL = 32
-local GRAM_BYTES = 17488 -- struct gram_shared without its norms
+local GRAM_BYTES = 17872 -- struct gram_shared without its norms
 
 local function products_of(shape, p)
   if p.products ~= "auto" then return p.products end
@@ -275,6 +275,12 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
     fused_matrix matrix = {v_scratch + unit * ${RESIDENT and 0 or V_BYTES * PLANES}, t_scratch + unit * ${RESIDENT and 0 or KP * 4096}, 0, 0};
 % if CLUSTER > 1 then
     const int rank = cluster_rank();
+% end
+    i64 b = unit;
+    int k = ${CLUSTER > 1 and "rank" or "0"}, flags = 0${TILES2 and ", turn = 0" or ""};
+    fused_request(fused_all(), (float *)(smem + ${O_TILE}), a + b * stride_a, lda, 32 * k);
+    cp_async_commit();
+% if CLUSTER > 1 then
     float *found_by = (float *)(smem + ${O_READY + KP * 20}); // what all CTAs found, in that of rank 0; matrices take turns
     if (tid < ${2 * KP})
         mbar_init(fused_ready(tid), 1);
@@ -284,11 +290,6 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
     fused_expect();
 % end
 % end
-
-    i64 b = unit;
-    int k = ${CLUSTER > 1 and "rank" or "0"}, flags = 0${TILES2 and ", turn = 0" or ""};
-    fused_request(fused_all(), (float *)(smem + ${O_TILE}), a + b * stride_a, lda, 32 * k);
-    cp_async_commit();
 % if OVERLAP then
     // The block before, whose columns are yet to be written.
     i64 b_before = 0;

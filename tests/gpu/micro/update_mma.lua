@@ -47,7 +47,7 @@ QRS_DEV void load_block(fused_tile &c, float *tile, const float *a, i64 lda, int
     cp_async_commit();
     cp_async_wait<0>();
     block_sync();
-    fused_take(c, tile, fused_exponents(fused_all(), tile, scales, (fused_largest *)(scales + 1), found));
+    fused_take(c, tile, fused_exponents(fused_all(), tile, scales, (fused_largest *)(dynamic_smem() + 512), found));
     block_sync();
 }
 

@@ -128,17 +128,21 @@ QRS_DEV void fused_request(fused_team team, float *tile, const float *a, i64 lda
     const saddr to = to_saddr(tile);
     a += first;
 #line 35 "blocks/fused_load.cuh"
-    if (left >= 32 && ((((u64)a >> 2) | (u64)lda) & 3) == 0) {
-        #pragma unroll 1
-        for (int e = team.thread; e < 2816; e += team.threads)
-            cp_async16(to + (e >> 3) * 144 + (e & 7) * 16, a + (e >> 3) * lda + (e & 7) * 4);
+    if (((((u64)a >> 2) | (u64)lda) & 3) == 0) {
+        const int row = team.thread >> 3, column = (team.thread & 7) * 4, rows = team.threads >> 3;
+        saddr at = to + row * 144 + column * 4;
+        a += row * lda + column;
+        if (column < left)
+            #pragma unroll 2
+            for (int i = row; i < 352; i += rows, at += rows * 144, a += rows * lda)
+                cp_async16(at, a);
     } else {
         #pragma unroll 1
         for (int e = team.thread; e < 11264; e += team.threads)
             if ((e & 31) < left)
                 cp_async4(to + (e >> 5) * 144 + (e & 31) * 4, a + (e >> 5) * lda + (e & 31));
     }
-#line 58 "blocks/fused_load.cuh"
+#line 68 "blocks/fused_load.cuh"
 }
 
 // Column exponents of a tile that is there.
@@ -146,7 +150,7 @@ struct fused_scales {
     int exponent[32]; // 0 for a zero column
     int found;        // bits: 1 something is not zero, 2 something is not finite
 };
-struct fused_largest { // by warp, on the way
+struct alignas(16) fused_largest { // by warp, on the way
     float most[8][32];
     int odd[8];
 };
@@ -154,17 +158,32 @@ struct fused_largest { // by warp, on the way
 // Synchronises once; the scales are for whoever comes after the team's next barrier. Returns the exponent of column `lane`.
 QRS_DEV int fused_exponents(fused_team team, const float *tile, fused_scales *s, fused_largest *of, int &found)
 {
-    float most = 0.0f;
-    bool odd = false;
+    const int row = (int)lane() >> 3, column = ((int)lane() & 7) * 4; // four rows at a time, four columns a lane
+    f32x4 most4 = {0.0f, 0.0f, 0.0f, 0.0f}, odd4 = most4;             // odd4: NaN once something is not finite
     #pragma unroll 4
-    for (int i = team.warp; i < 352; i += team.warps) {
-        const float v = fabsf(tile[i * 36 + lane()]);
-        const bool finite = v <= 0x1.fffffep127f;
-        odd = odd || !finite;
-        most = fmaxf(most, finite ? v : 0.0f);
+    for (int i = 4 * team.warp + row; i < 352; i += 4 * team.warps) {
+        const f32x4 v = *(const f32x4 *)(tile + i * 36 + column);
+        most4 = {fmaxf(most4.x, fabsf(v.x)), fmaxf(most4.y, fabsf(v.y)), fmaxf(most4.z, fabsf(v.z)), fmaxf(most4.w, fabsf(v.w))};
+        odd4 = {fmaf(v.x, 0.0f, odd4.x), fmaf(v.y, 0.0f, odd4.y), fmaf(v.z, 0.0f, odd4.z), fmaf(v.w, 0.0f, odd4.w)};
     }
-    odd = warp_any(odd);
-    of->most[team.warp][lane()] = most;
+    const float odds = (odd4.x + odd4.y) + (odd4.z + odd4.w);
+    bool odd = warp_any(odds != odds);
+    float most = 0.0f;
+    if (odd) { // rare: column `lane` again, what is finite of it
+        #pragma unroll 1
+        for (int i = 4 * team.warp; i < 352; i += (i & 3) == 3 ? 4 * team.warps - 3 : 1) {
+            const float v = fabsf(tile[i * 36 + lane()]);
+            most = fmaxf(most, v <= 0x1.fffffep127f ? v : 0.0f);
+        }
+        of->most[team.warp][lane()] = most;
+    } else {
+        #pragma unroll
+        for (int d = 8; d < 32; d *= 2)
+            most4 = {fmaxf(most4.x, shfl_xor(most4.x, d)), fmaxf(most4.y, shfl_xor(most4.y, d)), fmaxf(most4.z, shfl_xor(most4.z, d)),
+                     fmaxf(most4.w, shfl_xor(most4.w, d))};
+        if (row == 0)
+            *(f32x4 *)(of->most[team.warp] + column) = most4;
+    }
     if (lane() == 0)
         of->odd[team.warp] = odd;
     fused_sync(team);
@@ -229,7 +248,30 @@ QRS_DEV void fused_give(const fused_tile &c, float *tile, int tile0)
 QRS_DEV void fused_out(fused_team team, const float *tile, float *h, i64 ldh, int first, int top, const int *exponent)
 {
     const int l = lane(), w = team.warp;
-#line 10 "blocks/fused_out.cuh"
+#line 11 "blocks/fused_out.cuh"
+    if ((((u64)h >> 2 | (u64)ldh) & 3) == 0) { // four rows at a time, four columns a lane
+        const int row = 4 * w + (l >> 3), column = (l & 7) * 4;
+        power_of_two f[4];
+        #pragma unroll
+        for (int u = 0; u < 4; u++)
+            f[u] = make_power_of_two(exponent[column + u] - QRS_LIFT);
+        const float *from = tile + row * 36 + column;
+        float *to = h + row * ldh + first + column;
+        if (first + column < 352)
+            #pragma unroll 2
+            for (int i = row; i < 352; i += 4 * team.warps, from += 144 * team.warps, to += 4 * team.warps * ldh) {
+                f32x4 x = *(const f32x4 *)from;
+                if (i < top + 32) {
+                    x.x = i > top + column ? x.x : times(f[0], x.x);
+                    x.y = i > top + column + 1 ? x.y : times(f[1], x.y);
+                    x.z = i > top + column + 2 ? x.z : times(f[2], x.z);
+                    x.w = i > top + column + 3 ? x.w : times(f[3], x.w);
+                }
+                *(f32x4 *)to = x;
+            }
+        return;
+    }
+#line 34 "blocks/fused_out.cuh"
     const power_of_two f = make_power_of_two(exponent[l] - QRS_LIFT);
     float *to = h + w * ldh + first + l;
     if (first + l < 352)
@@ -238,7 +280,7 @@ QRS_DEV void fused_out(fused_team team, const float *tile, float *h, i64 ldh, in
             const float x = tile[i * 36 + l];
             *to = i > top + l ? x : times(f, x);
         }
-#line 30 "blocks/fused_out.cuh"
+#line 54 "blocks/fused_out.cuh"
 }
 
 // Block k leaves: its columns to H, its panel's scalars to tau.
@@ -281,13 +323,13 @@ QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v, u8 *copy)
         fused_split(y[6], y[7], hi.w, lo.w);
         const int at = fused_chunk(i, e & 3);
         *(u32x4 *)(v + at) = hi;
-#line 73 "blocks/fused_out.cuh"
+#line 97 "blocks/fused_out.cuh"
         *(u32x4 *)(v + 22528 + at) = lo;
-#line 87 "blocks/fused_out.cuh"
+#line 111 "blocks/fused_out.cuh"
         *(u32x4 *)(copy + at) = hi;
-#line 89 "blocks/fused_out.cuh"
+#line 113 "blocks/fused_out.cuh"
         *(u32x4 *)(copy + 135168 + at) = lo;
-#line 92 "blocks/fused_out.cuh"
+#line 116 "blocks/fused_out.cuh"
     }
 }
 #line 1 "blocks/fused_apply.cuh"
@@ -430,22 +472,25 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         ldmatrix_x4(al[1], (from + 2048) ^ 32);
         ldmatrix_x4_trans(b, to_saddr(t) + fused_chunk(l, n));
         ldmatrix_x4_trans(bl, to_saddr(t) + 2048 + fused_chunk(l, n));
-        float d[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        float d[4] = {0.0f, 0.0f, 0.0f, 0.0f}, e[2][4] = {}; // the small products apart: short chains
         #pragma unroll
         for (int k = 0; k < 2; k++) {
-            mma_f16(d, a[k], bl[2 * k], bl[2 * k + 1]);
-            mma_f16(d, al[k], b[2 * k], b[2 * k + 1]);
+            mma_f16(e[0], a[k], bl[2 * k], bl[2 * k + 1]);
+            mma_f16(e[1], al[k], b[2 * k], b[2 * k + 1]);
             mma_f16(d, a[k], b[2 * k], b[2 * k + 1]);
         }
+        #pragma unroll
+        for (int x = 0; x < 4; x++)
+            d[x] += e[0][x] + e[1][x];
         #pragma unroll
         for (int h = 0; h < 2; h++) {
             u8 *at = wp + fused_chunk(mt * 16 + h * 8 + (l >> 2), n) + (l & 3) * 4;
             u32 hi, lo;
             fused_split(-0x1p-4f * d[2 * h], -0x1p-4f * d[2 * h + 1], hi, lo);
             *(u32 *)at = hi;
-#line 162 "blocks/fused_apply.cuh"
+#line 165 "blocks/fused_apply.cuh"
             *(u32 *)(at + 2048) = lo;
-#line 164 "blocks/fused_apply.cuh"
+#line 167 "blocks/fused_apply.cuh"
         }
     }
     block_sync();
@@ -457,12 +502,12 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         #pragma unroll
         for (int mt = 0; mt < 2; mt++)
             ldmatrix_x4(a[mt], wa + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
-#line 176 "blocks/fused_apply.cuh"
+#line 179 "blocks/fused_apply.cuh"
         u32 al[2][4];
         #pragma unroll
         for (int mt = 0; mt < 2; mt++)
             ldmatrix_x4(al[mt], wa + 2048 + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
-#line 181 "blocks/fused_apply.cuh"
+#line 184 "blocks/fused_apply.cuh"
         #pragma unroll
         for (int i = 0; i < 3; i++) {
             const int tile = i * 8 + w;
@@ -474,7 +519,7 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     mma_f16(c[mt][i][0], a[mt], b[0], b[1]);
                     mma_f16(c[mt][i][1], a[mt], b[2], b[3]);
                 }
-#line 193 "blocks/fused_apply.cuh"
+#line 196 "blocks/fused_apply.cuh"
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++) {
                     mma_f16(c[mt][i][0], al[mt], b[0], b[1]);
@@ -487,7 +532,7 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     mma_f16(c[mt][i][0], a[mt], bl[0], bl[1]);
                     mma_f16(c[mt][i][1], a[mt], bl[2], bl[3]);
                 }
-#line 206 "blocks/fused_apply.cuh"
+#line 209 "blocks/fused_apply.cuh"
             }
         }
     }
@@ -935,10 +980,10 @@ struct gram_buffers {
 static_assert(sizeof(gram_buffers) == 3008, "offsets below");
 
 // Threads 0..127 call. Results in shared memory: m, upper triangular with zeros below, columns scaled by rho (may be gram_in's place); rv, R on and
-// above the diagonal and V1 below (may be p1's place); tau. whole: the columns' squares at the panel's start. bare: nothing lies below the
-// top block, so that nothing can cancel. steps: columns past these have no reflector.
+// above the diagonal and V1 below (may be p1's place); tau. whole: room for 128 floats. bare: nothing lies below the
+// top block, so that nothing can cancel. steps: columns past these have no reflector; they go no further than that, and leave rows past `steps` of R as they were.
 // True, in each warp of the active columns (and in the others), when the recursion went well as far as it can tell; the true norms of V have the last word.
-QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float *whole, gram_buffers *s, float *m, float *rv, float *tau,
+QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, float *whole, gram_buffers *s, float *m, float *rv, float *tau,
                             int steps, bool bare, int threads)
 {
     const int l = lane(), w = warp() & 3, c = (int)threadIdx.x >> 7 << 5 | l;
@@ -959,14 +1004,23 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
     const float start = active ? gram_in[l * 37] : 0.0f;
     if (threadIdx.x < 32)
         s->side[1].g[l] = 0.0f;
+#line 70 "blocks/gram_recursion.cuh"
+    float square = w == 0 ? start : 0.0f; // this warp's share of the columns' squares at the panel's start
+    #pragma unroll
+    for (int k = 0; k < 8; k++)
+        square = fmaf(x[k], x[k], square);
+    whole[threadIdx.x] = square;
+    if (threadIdx.x < 32 && l >= steps)
+        s->scalars[l] = {0.0f, 0.0f, 0.0f, 0.0f};
+#line 78 "blocks/gram_recursion.cuh"
     if (threadIdx.x < 2) { // "next" of the last column
         *(f32x4 *)s->side[l].part[32] = {0.0f, 0.0f, 0.0f, 0.0f};
         s->side[l].pivot[32] = {0.0f, 0.0f};
     }
 
-#line 82 "blocks/gram_recursion.cuh"
+#line 91 "blocks/gram_recursion.cuh"
     #pragma unroll
-    for (int jj = 0; jj < 8; jj++) {
+    for (int jj = 0; jj < 8 && 4 * jj < steps; jj++) {
         const int top = jj, ahead = top + 1 < 8 ? top + 1 : top;
         // Where its owner finds a lane's row, and will find it when registers have turned.
         const saddr owner_now = owner + ((l >> 2) - jj + top & 7) * 4;
@@ -1037,7 +1091,7 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
             for (int k = 7; k >= 0; k--) {
                 x[k] = fmaf(-g, xb[k], k == top && own && c > j ? 0.0f : x[k]);
                 xb[k] = fmaf(-gn, xb[k], next[k]);
-#line 157 "blocks/gram_recursion.cuh"
+#line 166 "blocks/gram_recursion.cuh"
             }
             old_h = fmaf(-g, pj.y, pc.y);
             old_g = g;
@@ -1048,7 +1102,7 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
                 sts(base + 2496 + j * 16, f32x4{pj.x, squares, q, rho0});
             }
         }
-#line 174 "blocks/gram_recursion.cuh"
+#line 183 "blocks/gram_recursion.cuh"
     }
     bar_sync(1, threads);
     const f32x4 scalars = lds<f32x4>(base + 2496 + l * 16);
@@ -1067,19 +1121,11 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
     }
     // What cancelled cannot be trusted: a norm far below the column's own, a tail that is negative, tiny, or zero only by
     // cancellation. NaN fails.
-    const bool sound = beta_of * beta_of >= 1e-6f * whole[l] && (squares_of == 0.0f ? start == 0.0f : squares_of >= 1e-6f * whole[l]);
+    const float whole_of = (whole[l] + whole[32 + l]) + (whole[64 + l] + whole[96 + l]);
+    const bool sound = beta_of * beta_of >= 1e-6f * whole_of && (squares_of == 0.0f ? start == 0.0f : squares_of >= 1e-6f * whole_of);
     return warp_all(!active || l >= steps || (bare ? squares_of == 0.0f || squares_of >= 0x1p-60f : sound));
 }
 
-// The squares of a panel's columns, from its top block and G.
-QRS_DEV float gram_square(const float *p1, const float *gram, int rows, int c)
-{
-    float s = gram[c * 37];
-    #pragma unroll 8
-    for (int i = 0; i < rows; i++)
-        s = fmaf(p1[i * 36 + c], p1[i * 36 + c], s);
-    return s;
-}
 #line 1 "blocks/gram_panel.cuh"
 // A panel of 32 columns by the Gram recursion (gram_recursion.cuh), with its safety test.
 //
@@ -1088,7 +1134,7 @@ QRS_DEV float gram_square(const float *p1, const float *gram, int rows, int c)
 // columns that shrank lose nothing. G takes both operands straight from the accumulators that hold C^T.
 struct gram_shared {
     gram_buffers buffers;
-    float gram[32 * 36], m[32 * 40], rv[32 * 36], whole[32];
+    float gram[32 * 36], m[32 * 40], rv[32 * 36], whole[128];
     float norms[8][32];
     int good;
 };
@@ -1176,19 +1222,22 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
             const int tile = i * 8 + (int)warp();
             if (tile < tile0 + 2 || tile >= 22)
                 continue;
+            u32 bh[2][2], bl[2][2];
             #pragma unroll
             for (int n = 0; n < 2; n++) {
                 const float *at = panel + ((tile - tile0) * 16 + n * 8 + g) * 36 + kk * 8 + q;
-                u32 bh[2], bl[2];
-                gram_split(at[0], bh[0], bl[0]);
-                gram_split(at[4], bh[1], bl[1]);
-                #pragma unroll
-                for (int mt = 0; mt < 2; mt++) {
-                    mma_tf32(v[mt][i][n], h[mt], bl[0], bl[1]);
-                    mma_tf32(v[mt][i][n], lo[mt], bh[0], bh[1]);
-                    mma_tf32(v[mt][i][n], h[mt], bh[0], bh[1]);
-                }
+                gram_split(at[0], bh[n][0], bl[n][0]);
+                gram_split(at[4], bh[n][1], bl[n][1]);
             }
+            #pragma unroll
+            for (int term = 0; term < 3; term++) // one after another, as in gram_product
+                #pragma unroll
+                for (int n = 0; n < 2; n++)
+                    #pragma unroll
+                    for (int mt = 0; mt < 2; mt++) {
+                        const u32(&y)[2] = term == 0 ? bl[n] : bh[n];
+                        mma_tf32(v[mt][i][n], term == 1 ? lo[mt] : h[mt], y[0], y[1]);
+                    }
         }
     }
 }
@@ -1196,8 +1245,6 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
 // The recursion, threads 0..127: panel has stride 36; G of its rows from 32 on is in s->gram already, visible to them.
 QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s, float *tau)
 {
-    if (threadIdx.x < 32)
-        s->whole[lane()] = gram_square(panel, s->gram, 32, lane());
     const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, tau, 352 - first, first + 32 >= 352, 128);
     if (threadIdx.x == 0)
         s->good = good;
@@ -1369,18 +1416,18 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
     fused_matrix matrix = {v_scratch + unit * 270336, t_scratch + unit * 45056, 0, 0};
 #line 277 "families/fused.lua"
     const int rank = cluster_rank();
+#line 279 "families/fused.lua"
+    i64 b = unit;
+    int k = rank, flags = 0, turn = 0;
+    fused_request(fused_all(), (float *)(smem + 95488), a + b * stride_a, lda, 32 * k);
+    cp_async_commit();
+#line 284 "families/fused.lua"
     float *found_by = (float *)(smem + 53980); // what all CTAs found, in that of rank 0; matrices take turns
     if (tid < 22)
         mbar_init(fused_ready(tid), 1);
     fence_mbar_init();
     cluster_sync();
-#line 287 "families/fused.lua"
-
-    i64 b = unit;
-    int k = rank, flags = 0, turn = 0;
-    fused_request(fused_all(), (float *)(smem + 95488), a + b * stride_a, lda, 32 * k);
-    cp_async_commit();
-#line 293 "families/fused.lua"
+#line 294 "families/fused.lua"
     // The block before, whose columns are yet to be written.
     i64 b_before = 0;
     int k_before = -1;
@@ -1389,7 +1436,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
     int unused;
     fused_exponents(fused_all(), (float *)(smem + 95488), (fused_scales *)(smem + 53248), (fused_largest *)(smem + 49152), unused);
     block_sync();
-#line 302 "families/fused.lua"
+#line 303 "families/fused.lua"
     #pragma unroll 1
     while (b < batch) { // a column block a turn
         const int first = 32 * k, rows = 352 - first;
@@ -1397,9 +1444,9 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         float *sums = (float *)(smem + 54016); // where C is while in registers, or beside it
         fused_scales *scales = (fused_scales *)(smem + 53248 + turn * 132);
         float *stau = (float *)(smem + 52992) + 32 * turn;
-#line 310 "families/fused.lua"
+#line 311 "families/fused.lua"
         const int found = scales->found, ex = scales->exponent[lane()];
-#line 317 "families/fused.lua"
+#line 318 "families/fused.lua"
         const bool filled = found != 0, factor = filled && k < 11;
         flags |= found >> 1;
         if (filled) {
@@ -1407,14 +1454,14 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             fused_take(c, tile, ex);
             block_sync(); // partial sums go where the tile lies
             fused_update(c, k, sums, matrix);
-#line 325 "families/fused.lua"
+#line 326 "families/fused.lua"
             if (factor) {
                 gram_product(c, 2 * k + 2, sums);
                 block_sync();
                 gram_total(sums, gs->gram);
                 block_sync();
             }
-#line 332 "families/fused.lua"
+#line 333 "families/fused.lua"
             fused_give(c, tile, 0);
         } else if (k < 11) { // a zero block stays zero under any reflector
             matrix.zero |= 1u << k;
@@ -1424,9 +1471,9 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         const bool last = k + 2 >= 11;
         const i64 b_next = last ? b + gridDim.x / 2 : b;
         const int k_next = last ? rank : k + 2;
-#line 346 "families/fused.lua"
+#line 347 "families/fused.lua"
         block_sync();
-#line 348 "families/fused.lua"
+#line 349 "families/fused.lua"
         if (warp() < 4) {
             if (factor)
                 gram_factor(panel, first, gs, stau);
@@ -1446,22 +1493,22 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
         }
         block_sync();
-#line 372 "families/fused.lua"
+#line 373 "families/fused.lua"
         if (factor) {
-#line 374 "families/fused.lua"
+#line 375 "families/fused.lua"
             const bool by_gram = gram_finish(panel, first, gs, stau);
             if (!by_gram)
                 flags |= 2;
             if (!by_gram)
-#line 379 "families/fused.lua"
+#line 380 "families/fused.lua"
             fused_rows(panel, rows, 352 - first < 32 ? 352 - first : 32, (fused_step *)(smem + 49152), stau);
             block_sync();
-#line 382 "families/fused.lua"
+#line 383 "families/fused.lua"
             if (k < 10)
                 fused_reflectors(panel, rows, fused_v(k), matrix.v + fused_trapezoid(k));
-#line 385 "families/fused.lua"
+#line 386 "families/fused.lua"
         }
-#line 397 "families/fused.lua"
+#line 398 "families/fused.lua"
         if (k < 10) {
             if (tid < 2)
                 sts_remote(cluster_map(to_saddr(fused_skipped(k)), tid), filled ? 0.0f : 1.0f);
@@ -1470,14 +1517,14 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 fused_build_t(k, to_saddr(fused_v(k)), (float *)(smem + 54016), (float *)(smem + 54016) + 8192, stau, fused_t(k), matrix.t + k * 4096);
             fused_announce(fused_t_ready(k));
         }
-#line 423 "families/fused.lua"
+#line 424 "families/fused.lua"
         if (last) {
-#line 425 "families/fused.lua"
+#line 426 "families/fused.lua"
             if (tid == 0)
                 sts_remote(cluster_map(to_saddr(found_by + matrix.parity * 2 + rank), 0), (float)flags);
-#line 430 "families/fused.lua"
+#line 431 "families/fused.lua"
             cluster_sync(); // and nobody writes over V while it is applied elsewhere
-#line 434 "families/fused.lua"
+#line 435 "families/fused.lua"
             if (info && rank == 0 && tid == 0) {
                 for (int i = 0; i < 2; i++)
                     flags |= (int)found_by[matrix.parity * 2 + i];
@@ -1485,25 +1532,25 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
             matrix.parity ^= 1;
             matrix.zero = 0;
-#line 446 "families/fused.lua"
+#line 447 "families/fused.lua"
             flags = 0;
         }
-#line 449 "families/fused.lua"
+#line 450 "families/fused.lua"
         b_before = b;
         k_before = k;
-#line 453 "families/fused.lua"
+#line 454 "families/fused.lua"
         turn ^= 1;
-#line 455 "families/fused.lua"
+#line 456 "families/fused.lua"
         b = b_next;
         k = k_next;
     }
-#line 459 "families/fused.lua"
+#line 460 "families/fused.lua"
     if (k_before >= 0) {
         block_sync();
         fused_leave(fused_all(), (float *)(smem + 95488 + (turn ^ 1) * 50688), h + b_before * stride_h, ldh, k_before,
                     ((fused_scales *)(smem + 53248 + (turn ^ 1) * 132))->exponent, tau + b_before * stride_tau,
                     (float *)(smem + 52992) + 32 * (turn ^ 1));
     }
-#line 466 "families/fused.lua"
+#line 467 "families/fused.lua"
 }
 QRS_ENTRY(fused)

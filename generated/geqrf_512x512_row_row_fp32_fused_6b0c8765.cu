@@ -562,12 +562,13 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
     const float start = active ? gram_in[l * 69] : 0.0f;
     if (threadIdx.x < 32)
         s->side[1].g[l] = 0.0f;
+#line 78 "blocks/gram_recursion.cuh"
     if (threadIdx.x < 2) { // "next" of the last column
         *(f32x4 *)s->side[l].part[64] = {0.0f, 0.0f, 0.0f, 0.0f};
         s->side[l].pivot[64] = {0.0f, 0.0f};
     }
 
-#line 82 "blocks/gram_recursion.cuh"
+#line 91 "blocks/gram_recursion.cuh"
     #pragma unroll
     for (int jj = 0; jj < 8; jj++) {
         const int top = jj, ahead = top + 1 < 8 ? top + 1 : top;
@@ -640,7 +641,7 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
             for (int k = 7; k >= 0; k--) {
                 x[k] = fmaf(-g, xb[k], k == top && own && c > j ? 0.0f : x[k]);
                 xb[k] = fmaf(-gn, xb[k], next[k]);
-#line 157 "blocks/gram_recursion.cuh"
+#line 166 "blocks/gram_recursion.cuh"
             }
             old_h = fmaf(-g, pj.y, pc.y);
             old_g = g;
@@ -651,7 +652,7 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
                 sts(base + 4544 + j * 16, f32x4{pj.x, squares, q, rho0});
             }
         }
-#line 174 "blocks/gram_recursion.cuh"
+#line 183 "blocks/gram_recursion.cuh"
     }
     bar_sync(1, threads);
     const f32x4 scalars = lds<f32x4>(base + 4544 + l * 16);
@@ -670,10 +671,12 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
     }
     // What cancelled cannot be trusted: a norm far below the column's own, a tail that is negative, tiny, or zero only by
     // cancellation. NaN fails.
-    const bool sound = beta_of * beta_of >= 1e-6f * whole[l] && (squares_of == 0.0f ? start == 0.0f : squares_of >= 1e-6f * whole[l]);
+    const float whole_of = whole[l];
+    const bool sound = beta_of * beta_of >= 1e-6f * whole_of && (squares_of == 0.0f ? start == 0.0f : squares_of >= 1e-6f * whole_of);
     return warp_all(!active || l >= steps || (bare ? squares_of == 0.0f || squares_of >= 0x1p-60f : sound));
 }
 
+#line 207 "blocks/gram_recursion.cuh"
 // The squares of a panel's columns, from its top block and G.
 QRS_DEV float gram_square(const float *p1, const float *gram, int rows, int c)
 {

@@ -106,7 +106,7 @@ QRS_DEV float times(power_of_two f, float x)
 // halves of split fp16 operands away from fp16's subnormals.
 #define QRS_LIFT 6
 
-typedef float fused_tile[2][2][2][4];
+typedef float fused_tile[2][3][2][4];
 
 // The warps that do something together: all of the block, or some of them (barrier: theirs, 0 for the block's).
 struct fused_team {
@@ -124,26 +124,25 @@ QRS_DEV void fused_sync(fused_team team)
 // Starts the copy of the 32 columns from `first` on. Asynchronous: the caller commits, waits and synchronises.
 QRS_DEV void fused_request(fused_team team, float *tile, const float *a, i64 lda, int first)
 {
-    const int left = 176 - first;
+    const int left = 352 - first;
     const saddr to = to_saddr(tile);
     a += first;
 #line 35 "blocks/fused_load.cuh"
-    if (left >= 32 && ((((u64)a >> 2) | (u64)lda) & 3) == 0) {
-        #pragma unroll 1
-        for (int e = team.thread; e < 1408; e += team.threads)
-            cp_async16(to + (e >> 3) * 144 + (e & 7) * 16, a + (e >> 3) * lda + (e & 7) * 4);
+    if (((((u64)a >> 2) | (u64)lda) & 3) == 0) {
+        const int row = team.thread >> 3, column = (team.thread & 7) * 4, rows = team.threads >> 3;
+        saddr at = to + row * 144 + column * 4;
+        a += row * lda + column;
+        if (column < left)
+            #pragma unroll 2
+            for (int i = row; i < 352; i += rows, at += rows * 144, a += rows * lda)
+                cp_async16(at, a);
     } else {
         #pragma unroll 1
-        for (int e = team.thread; e < 5632; e += team.threads)
+        for (int e = team.thread; e < 11264; e += team.threads)
             if ((e & 31) < left)
                 cp_async4(to + (e >> 5) * 144 + (e & 31) * 4, a + (e >> 5) * lda + (e & 31));
     }
-#line 53 "blocks/fused_load.cuh"
-    #pragma unroll 1
-    for (int e = team.thread; e < 6144; e += team.threads)
-        if ((e >> 5) >= 176 || (e & 31) >= left)
-            tile[(e >> 5) * 36 + (e & 31)] = 0.0f;
-#line 58 "blocks/fused_load.cuh"
+#line 68 "blocks/fused_load.cuh"
 }
 
 // Column exponents of a tile that is there.
@@ -151,7 +150,7 @@ struct fused_scales {
     int exponent[32]; // 0 for a zero column
     int found;        // bits: 1 something is not zero, 2 something is not finite
 };
-struct fused_largest { // by warp, on the way
+struct alignas(16) fused_largest { // by warp, on the way
     float most[8][32];
     int odd[8];
 };
@@ -159,17 +158,32 @@ struct fused_largest { // by warp, on the way
 // Synchronises once; the scales are for whoever comes after the team's next barrier. Returns the exponent of column `lane`.
 QRS_DEV int fused_exponents(fused_team team, const float *tile, fused_scales *s, fused_largest *of, int &found)
 {
-    float most = 0.0f;
-    bool odd = false;
+    const int row = (int)lane() >> 3, column = ((int)lane() & 7) * 4; // four rows at a time, four columns a lane
+    f32x4 most4 = {0.0f, 0.0f, 0.0f, 0.0f}, odd4 = most4;             // odd4: NaN once something is not finite
     #pragma unroll 4
-    for (int i = team.warp; i < 192; i += team.warps) {
-        const float v = fabsf(tile[i * 36 + lane()]);
-        const bool finite = v <= 0x1.fffffep127f;
-        odd = odd || !finite;
-        most = fmaxf(most, finite ? v : 0.0f);
+    for (int i = 4 * team.warp + row; i < 352; i += 4 * team.warps) {
+        const f32x4 v = *(const f32x4 *)(tile + i * 36 + column);
+        most4 = {fmaxf(most4.x, fabsf(v.x)), fmaxf(most4.y, fabsf(v.y)), fmaxf(most4.z, fabsf(v.z)), fmaxf(most4.w, fabsf(v.w))};
+        odd4 = {fmaf(v.x, 0.0f, odd4.x), fmaf(v.y, 0.0f, odd4.y), fmaf(v.z, 0.0f, odd4.z), fmaf(v.w, 0.0f, odd4.w)};
     }
-    odd = warp_any(odd);
-    of->most[team.warp][lane()] = most;
+    const float odds = (odd4.x + odd4.y) + (odd4.z + odd4.w);
+    bool odd = warp_any(odds != odds);
+    float most = 0.0f;
+    if (odd) { // rare: column `lane` again, what is finite of it
+        #pragma unroll 1
+        for (int i = 4 * team.warp; i < 352; i += (i & 3) == 3 ? 4 * team.warps - 3 : 1) {
+            const float v = fabsf(tile[i * 36 + lane()]);
+            most = fmaxf(most, v <= 0x1.fffffep127f ? v : 0.0f);
+        }
+        of->most[team.warp][lane()] = most;
+    } else {
+        #pragma unroll
+        for (int d = 8; d < 32; d *= 2)
+            most4 = {fmaxf(most4.x, shfl_xor(most4.x, d)), fmaxf(most4.y, shfl_xor(most4.y, d)), fmaxf(most4.z, shfl_xor(most4.z, d)),
+                     fmaxf(most4.w, shfl_xor(most4.w, d))};
+        if (row == 0)
+            *(f32x4 *)(of->most[team.warp] + column) = most4;
+    }
     if (lane() == 0)
         of->odd[team.warp] = odd;
     fused_sync(team);
@@ -200,8 +214,8 @@ QRS_DEV void fused_take(fused_tile &c, const float *tile, int ex)
     for (int s = 0; s < 4; s++) {
         const power_of_two f = make_power_of_two(QRS_LIFT - shfl(ex, 8 * s + (int)(lane() >> 2)));
         #pragma unroll
-        for (int i = 0; i < 2; i++) {
-            const bool in = i * 8 + (int)warp() < 12;
+        for (int i = 0; i < 3; i++) {
+            const bool in = i * 8 + (int)warp() < 22;
             #pragma unroll
             for (int n = 0; n < 2; n++)
                 #pragma unroll
@@ -215,8 +229,8 @@ QRS_DEV void fused_give(const fused_tile &c, float *tile, int tile0)
 {
     float *at = tile + fused_place();
     #pragma unroll
-    for (int i = 0; i < 2; i++)
-        if (i * 8 + (int)warp() >= tile0 && i * 8 + (int)warp() < 12)
+    for (int i = 0; i < 3; i++)
+        if (i * 8 + (int)warp() >= tile0 && i * 8 + (int)warp() < 22)
             #pragma unroll
             for (int s = 0; s < 4; s++)
                 #pragma unroll
@@ -234,24 +248,47 @@ QRS_DEV void fused_give(const fused_tile &c, float *tile, int tile0)
 QRS_DEV void fused_out(fused_team team, const float *tile, float *h, i64 ldh, int first, int top, const int *exponent)
 {
     const int l = lane(), w = team.warp;
-#line 10 "blocks/fused_out.cuh"
+#line 11 "blocks/fused_out.cuh"
+    if ((((u64)h >> 2 | (u64)ldh) & 3) == 0) { // four rows at a time, four columns a lane
+        const int row = 4 * w + (l >> 3), column = (l & 7) * 4;
+        power_of_two f[4];
+        #pragma unroll
+        for (int u = 0; u < 4; u++)
+            f[u] = make_power_of_two(exponent[column + u] - QRS_LIFT);
+        const float *from = tile + row * 36 + column;
+        float *to = h + row * ldh + first + column;
+        if (first + column < 352)
+            #pragma unroll 2
+            for (int i = row; i < 352; i += 4 * team.warps, from += 144 * team.warps, to += 4 * team.warps * ldh) {
+                f32x4 x = *(const f32x4 *)from;
+                if (i < top + 32) {
+                    x.x = i > top + column ? x.x : times(f[0], x.x);
+                    x.y = i > top + column + 1 ? x.y : times(f[1], x.y);
+                    x.z = i > top + column + 2 ? x.z : times(f[2], x.z);
+                    x.w = i > top + column + 3 ? x.w : times(f[3], x.w);
+                }
+                *(f32x4 *)to = x;
+            }
+        return;
+    }
+#line 34 "blocks/fused_out.cuh"
     const power_of_two f = make_power_of_two(exponent[l] - QRS_LIFT);
     float *to = h + w * ldh + first + l;
-    if (first + l < 176)
+    if (first + l < 352)
         #pragma unroll 4
-        for (int i = w; i < 176; i += team.warps, to += team.warps * ldh) {
+        for (int i = w; i < 352; i += team.warps, to += team.warps * ldh) {
             const float x = tile[i * 36 + l];
             *to = i > top + l ? x : times(f, x);
         }
-#line 30 "blocks/fused_out.cuh"
+#line 54 "blocks/fused_out.cuh"
 }
 
 // Block k leaves: its columns to H, its panel's scalars to tau.
 QRS_DEV void fused_leave(fused_team team, const float *tile, float *h, i64 ldh, int k, const int *exponent, float *tau, const float *stau)
 {
     const int first = 32 * k;
-    fused_out(team, tile, h, ldh, first, k < 6 ? first : 192, exponent);
-    if (team.thread < 32 && first + team.thread < 176)
+    fused_out(team, tile, h, ldh, first, k < 11 ? first : 352, exponent);
+    if (team.thread < 32 && first + team.thread < 352)
         tau[first + team.thread] = stau[team.thread];
 }
 
@@ -268,7 +305,7 @@ QRS_DEV int fused_chunk(int row, int chunk) { return row * 64 + ((chunk ^ ((row 
 
 // V from the tile's rows of the panel into planes of fp16, scaled by 2^LIFT, layout as in fused_apply.cuh; and to `copy` in global memory, or, where
 // CTAs share a matrix and V stays in shared memory, to the same place in all others, counted on their mbarriers `bar`.
-QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v, saddr bar)
+QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v, u8 *copy)
 {
     #pragma unroll 1
     for (int e = (int)threadIdx.x; e < rows * 4; e += 256) {
@@ -286,19 +323,13 @@ QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v, saddr bar)
         fused_split(y[6], y[7], hi.w, lo.w);
         const int at = fused_chunk(i, e & 3);
         *(u32x4 *)(v + at) = hi;
-#line 73 "blocks/fused_out.cuh"
-        *(u32x4 *)(v + 43008 + at) = lo;
-#line 76 "blocks/fused_out.cuh"
-        #pragma unroll
-        for (int other = 1; other < 2; other++) {
-            const int rank = cluster_rank() ^ other;
-            const u32 to = cluster_map(to_saddr(v), rank) + at, ready = cluster_map(bar, rank);
-            st_async(to, hi, ready);
-#line 82 "blocks/fused_out.cuh"
-            st_async(to + 43008, lo, ready);
-#line 84 "blocks/fused_out.cuh"
-        }
-#line 92 "blocks/fused_out.cuh"
+#line 97 "blocks/fused_out.cuh"
+        *(u32x4 *)(v + 22528 + at) = lo;
+#line 111 "blocks/fused_out.cuh"
+        *(u32x4 *)(copy + at) = hi;
+#line 113 "blocks/fused_out.cuh"
+        *(u32x4 *)(copy + 135168 + at) = lo;
+#line 116 "blocks/fused_out.cuh"
     }
 }
 #line 1 "blocks/fused_apply.cuh"
@@ -346,10 +377,10 @@ template <int NT> QRS_DEV void fused_products(float (&acc)[2][NT][4], const u32 
             mma_f16(acc[mt][n], a[mt], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
 }
 
-// p: the finished panel, applied to rows 32 p on. v: its V; lo plane 43008 bytes further. red: W x 4 KB; ws: 4 KB; wp: 2 KB a plane; t: T in fp16 as
-// V is, its low plane 2 KB further, there once t_ready (if not 0) completes its phase of the given parity. Synchronises three times; on return other
+// p: the finished panel, applied to rows 32 p on. v: its V; lo plane 22528 bytes further. red: W x 4 KB; ws: 4 KB; wp: 2 KB a plane; t: T in fp16 as
+// V is, its low plane 2 KB further, there once t_ready (if not 0) completes its phase of the given parity; late: null, or where it then is to be copied from. Synchronises three times; on return other
 // warps may still read v and wp.
-QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const u8 *t, saddr t_ready, u32 parity)
+QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const u8 *t, saddr t_ready, u32 parity, const u8 *late)
 {
     const int w = warp(), l = lane();
     // One half of V's columns at a time: with all 32, the accumulators would push C out of the registers two CTAs leave.
@@ -365,9 +396,9 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     acc[mt][n][e] = 0.0f;
         const saddr v1 = v + (w * 16 - 32 * p) * 64 + fused_chunk(l & 15, l >> 4);
         #pragma unroll
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 3; i++) {
             const int tile = i * 8 + w;
-            if (tile >= 2 * p && tile < 12) {
+            if (tile >= 2 * p && tile < 22) {
                 u32 a[2][4];
 #line 69 "blocks/fused_apply.cuh"
                 u32 al[2][4];
@@ -391,16 +422,21 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                 fused_products<4>(acc, al, b);
                 #pragma unroll
                 for (int n = 0; n < 2; n++)
-                    ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * 8192 + 43008);
+                    ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * 8192 + 22528);
                 fused_products<4>(acc, a, b);
 #line 95 "blocks/fused_apply.cuh"
             }
         }
         fused_partial(red, acc, 4 * half);
     }
-#line 100 "blocks/fused_apply.cuh"
-    if (t_ready)
-        mbar_wait(t_ready, parity);
+#line 103 "blocks/fused_apply.cuh"
+    mbar_wait_cluster(t_ready, parity);
+#line 106 "blocks/fused_apply.cuh"
+    if (late) {
+        for (int i = (int)threadIdx.x; i < 256; i += 256)
+            cp_async16(to_saddr(t) + 16 * i, late + 16 * i);
+        cp_async_commit();
+    }
 #line 112 "blocks/fused_apply.cuh"
     block_sync();
 
@@ -415,6 +451,9 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         *(u16 *)(wt + at) = hi;
         *(u16 *)(wt + 2048 + at) = f16_bits(y - f16_value(hi));
     }
+#line 126 "blocks/fused_apply.cuh"
+    if (late)
+        cp_async_wait<0>();
 #line 129 "blocks/fused_apply.cuh"
     block_sync();
 
@@ -433,22 +472,25 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         ldmatrix_x4(al[1], (from + 2048) ^ 32);
         ldmatrix_x4_trans(b, to_saddr(t) + fused_chunk(l, n));
         ldmatrix_x4_trans(bl, to_saddr(t) + 2048 + fused_chunk(l, n));
-        float d[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        float d[4] = {0.0f, 0.0f, 0.0f, 0.0f}, e[2][4] = {}; // the small products apart: short chains
         #pragma unroll
         for (int k = 0; k < 2; k++) {
-            mma_f16(d, a[k], bl[2 * k], bl[2 * k + 1]);
-            mma_f16(d, al[k], b[2 * k], b[2 * k + 1]);
+            mma_f16(e[0], a[k], bl[2 * k], bl[2 * k + 1]);
+            mma_f16(e[1], al[k], b[2 * k], b[2 * k + 1]);
             mma_f16(d, a[k], b[2 * k], b[2 * k + 1]);
         }
+        #pragma unroll
+        for (int x = 0; x < 4; x++)
+            d[x] += e[0][x] + e[1][x];
         #pragma unroll
         for (int h = 0; h < 2; h++) {
             u8 *at = wp + fused_chunk(mt * 16 + h * 8 + (l >> 2), n) + (l & 3) * 4;
             u32 hi, lo;
             fused_split(-0x1p-4f * d[2 * h], -0x1p-4f * d[2 * h + 1], hi, lo);
             *(u32 *)at = hi;
-#line 162 "blocks/fused_apply.cuh"
+#line 165 "blocks/fused_apply.cuh"
             *(u32 *)(at + 2048) = lo;
-#line 164 "blocks/fused_apply.cuh"
+#line 167 "blocks/fused_apply.cuh"
         }
     }
     block_sync();
@@ -460,16 +502,16 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         #pragma unroll
         for (int mt = 0; mt < 2; mt++)
             ldmatrix_x4(a[mt], wa + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
-#line 176 "blocks/fused_apply.cuh"
+#line 179 "blocks/fused_apply.cuh"
         u32 al[2][4];
         #pragma unroll
         for (int mt = 0; mt < 2; mt++)
             ldmatrix_x4(al[mt], wa + 2048 + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
-#line 181 "blocks/fused_apply.cuh"
+#line 184 "blocks/fused_apply.cuh"
         #pragma unroll
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 3; i++) {
             const int tile = i * 8 + w;
-            if (tile >= 2 * p && tile < 12) {
+            if (tile >= 2 * p && tile < 22) {
                 u32 b[4];
                 ldmatrix_x4(b, (kk ? v2 ^ 32 : v2) + i * 8192);
                 #pragma unroll
@@ -477,20 +519,20 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     mma_f16(c[mt][i][0], a[mt], b[0], b[1]);
                     mma_f16(c[mt][i][1], a[mt], b[2], b[3]);
                 }
-#line 193 "blocks/fused_apply.cuh"
+#line 196 "blocks/fused_apply.cuh"
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++) {
                     mma_f16(c[mt][i][0], al[mt], b[0], b[1]);
                     mma_f16(c[mt][i][1], al[mt], b[2], b[3]);
                 }
                 u32 bl[4];
-                ldmatrix_x4(bl, (kk ? v2 ^ 32 : v2) + 43008 + i * 8192);
+                ldmatrix_x4(bl, (kk ? v2 ^ 32 : v2) + 22528 + i * 8192);
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++) {
                     mma_f16(c[mt][i][0], a[mt], bl[0], bl[1]);
                     mma_f16(c[mt][i][1], a[mt], bl[2], bl[3]);
                 }
-#line 206 "blocks/fused_apply.cuh"
+#line 209 "blocks/fused_apply.cuh"
             }
         }
     }
@@ -567,9 +609,9 @@ QRS_DEV void fused_corner(const float *s, float *t)
             t[(8 * n + 2 * q + (e & 1)) * 32 + 16 + g + (e >> 1) * 8] = z[n][e];
 }
 
-// v, p as in fused_apply; red: W x 4 KB; ws: 32 x 36 floats. t: T's planes of fp16, and `copy` the same in global memory, here the other CTAs' t, counted on their mbarriers `bar`. Synchronises; all of t
+// v, p as in fused_apply; red: W x 4 KB; ws: 32 x 36 floats. t: T's planes of fp16, and `copy` the same in global memory. Synchronises; all of t
 // is visible to the block on return.
-QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *tau, u8 *planes, saddr bar)
+QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *tau, u8 *planes, u8 *copy)
 {
     float *t = red + 1024; // 32 x 32
     const int w = warp(), l = lane(), tid = threadIdx.x;
@@ -584,9 +626,9 @@ QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *t
     const saddr va = v + (w * 16 - 32 * p) * 64 + fused_chunk(((l >> 4) << 3) + (l & 7), (l >> 3) & 1);
     const saddr vb = v + (w * 16 - 32 * p) * 64 + fused_chunk(l & 15, l >> 4);
     #pragma unroll
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         const int tile = i * 8 + w;
-        if (tile >= 2 * p && tile < 12) {
+        if (tile >= 2 * p && tile < 22) {
             u32 a[2][4];
             #pragma unroll
             for (int mt = 0; mt < 2; mt++)
@@ -595,7 +637,7 @@ QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *t
             u32 al[2][4];
             #pragma unroll
             for (int mt = 0; mt < 2; mt++)
-                ldmatrix_x4_trans(al[mt], (va ^ (mt << 5)) + 43008 + i * 8192);
+                ldmatrix_x4_trans(al[mt], (va ^ (mt << 5)) + 22528 + i * 8192);
 #line 90 "blocks/fused_t.cuh"
             u32 b[2][4];
             #pragma unroll
@@ -606,7 +648,7 @@ QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *t
             fused_products<4>(acc, al, b);
             #pragma unroll
             for (int n = 0; n < 2; n++)
-                ldmatrix_x4_trans(b[n], (vb ^ (n << 5)) + 43008 + i * 8192);
+                ldmatrix_x4_trans(b[n], (vb ^ (n << 5)) + 22528 + i * 8192);
             fused_products<4>(acc, a, b);
 #line 102 "blocks/fused_t.cuh"
         }
@@ -670,14 +712,9 @@ QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *t
         fused_split(x[6], x[7], hi.w, lo.w);
         *(u32x4 *)(planes + at) = hi;
         *(u32x4 *)(planes + 2048 + at) = lo;
-#line 167 "blocks/fused_t.cuh"
-        #pragma unroll
-        for (int other = 1; other < 2; other++) {
-            const int rank = cluster_rank() ^ other;
-            const u32 to = cluster_map(to_saddr(planes), rank) + at, ready = cluster_map(bar, rank);
-            st_async(to, hi, ready);
-            st_async(to + 2048, lo, ready);
-        }
+#line 164 "blocks/fused_t.cuh"
+        *(u32x4 *)(copy + at) = hi;
+        *(u32x4 *)(copy + 2048 + at) = lo;
 #line 175 "blocks/fused_t.cuh"
     }
     block_sync();
@@ -713,13 +750,13 @@ QRS_DEV float fused_sum(const float *part)
 }
 
 // Dots of xb with the four columns.
-QRS_DEV void fused_dots(float (&d)[4], const float (&xb)[6], const float (&x)[6][4])
+QRS_DEV void fused_dots(float (&d)[4], const float (&xb)[11], const float (&x)[11][4])
 {
     #pragma unroll
     for (int c = 0; c < 4; c++) {
         d[c] = 0.0f;
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++)
+        for (int kk = 0; kk < 11; kk++)
             d[c] = fmaf(xb[kk], x[kk][c], d[c]);
     }
 }
@@ -730,10 +767,10 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
 {
     const int l = lane(), w = warp(), cg = l & 7, rl = l >> 3, ri = w * 4 + rl;
     const int layers = (rows + 31) / 32;
-    float x[6][4], xb[6], d[4];
+    float x[11][4], xb[11], d[4];
     float *own = panel + ri * 36 + cg;
     #pragma unroll
-    for (int kk = 0; kk < 6; kk++) {
+    for (int kk = 0; kk < 11; kk++) {
         const bool in = kk * 32 + ri < rows;
         #pragma unroll
         for (int c = 0; c < 4; c++)
@@ -768,7 +805,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         block_sync();
         float squares = fused_sum(part + cj * 12), dn = fused_sum(part + (cj + 1) * 12), alpha = pivot[cj], pn = pivot[cj + 1];
         const float mine = fused_sum(part + l * 12);
-        float dot[4], p[4], next[6];
+        float dot[4], p[4], next[11];
         #pragma unroll
         for (int c = 0; c < 4; c++) {
             dot[c] = shfl(mine, c * 8 + cg);
@@ -778,7 +815,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             // Rare, and the same for the whole block: either the tail is exactly zero, or the step repeats rescaled.
             float most = 0.0f;
             #pragma unroll
-            for (int kk = 0; kk < 6; kk++)
+            for (int kk = 0; kk < 11; kk++)
                 most = fmaxf(most, fabsf(xb[kk]));
             most = warp_max(most);
             block_sync();
@@ -803,7 +840,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
                     scale = pow2_exponent(fmaxf(most, fabsf(alpha)));
                     const power_of_two shrink = make_power_of_two(-scale);
                     #pragma unroll
-                    for (int kk = 0; kk < 6; kk++) {
+                    for (int kk = 0; kk < 11; kk++) {
                         xb[kk] = times(shrink, xb[kk]);
                         if (cg == cj && (kk >= 1 || kk * 32 + ri >= j)) // entries of R above the pivot keep their scale
                             x[kk][0] = times(shrink, x[kk][0]);
@@ -813,7 +850,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             }
         }
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++)
+        for (int kk = 0; kk < 11; kk++)
             next[kk] = shfl(cj == 7 ? x[kk][1] : x[kk][0], (l & 24) + ((cj + 1) & 7));
 
         // As make_reflector, but for the Newton steps: rho and step are good to two units in the last place, and tau is made from the
@@ -826,7 +863,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             if (kk * 32 + ri == j)
                 xb[kk] = copysignf(gap, alpha);
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++)
+        for (int kk = 0; kk < 11; kk++)
             next[kk] = fmaf(-gn, xb[kk], next[kk]);
         #pragma unroll
         for (int kk = 0; kk < 1; kk++)
@@ -844,10 +881,10 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             // Finished columns are left alone, not multiplied by zero: the pivot may be NaN.
             const bool touch[2] = {c0 > 0 || cg > cj, c0 + 1 + slot < 4};
             #pragma unroll
-            for (int k0 = 0; k0 < 6; k0 += 3)
+            for (int k0 = 0; k0 < 11; k0 += 3)
                 if (k0 == 0 || k0 < layers) {
                     #pragma unroll
-                    for (int kk = k0; kk < k0 + 3 && kk < 6; kk++)
+                    for (int kk = k0; kk < k0 + 3 && kk < 11; kk++)
                         #pragma unroll
                         for (int c = 0; c < 2; c++) {
                             float &y = x[kk][c0 + c];
@@ -865,7 +902,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         if (threadIdx.x == 0)
             s->kept[j] = {alpha, squares, zero ? 0.0f : rho, (float)scale};
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++)
+        for (int kk = 0; kk < 11; kk++)
             xb[kk] = next[kk];
         fresh = again = zero = false;
         scale = 0;
@@ -874,7 +911,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             cj = 0;
             slot++;
             #pragma unroll
-            for (int kk = 0; kk < 6; kk++) {
+            for (int kk = 0; kk < 11; kk++) {
                 const float first = x[kk][0];
                 x[kk][0] = x[kk][1], x[kk][1] = x[kk][2], x[kk][2] = x[kk][3], x[kk][3] = first;
             }
@@ -889,7 +926,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         const float rho = j < steps ? s->kept[j].z : 0.0f;
         float *to = panel + ri * 36 + j;
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++) {
+        for (int kk = 0; kk < 11; kk++) {
             const int i = kk * 32 + ri;
             if (i < rows)
                 to[kk * 1152] = i > j ? x[kk][c] * rho : x[kk][c];
@@ -943,10 +980,10 @@ struct gram_buffers {
 static_assert(sizeof(gram_buffers) == 3008, "offsets below");
 
 // Threads 0..127 call. Results in shared memory: m, upper triangular with zeros below, columns scaled by rho (may be gram_in's place); rv, R on and
-// above the diagonal and V1 below (may be p1's place); tau. whole: the columns' squares at the panel's start. bare: nothing lies below the
-// top block, so that nothing can cancel. steps: columns past these have no reflector.
+// above the diagonal and V1 below (may be p1's place); tau. whole: room for 128 floats. bare: nothing lies below the
+// top block, so that nothing can cancel. steps: columns past these have no reflector; they go no further than that, and leave rows past `steps` of R as they were.
 // True, in each warp of the active columns (and in the others), when the recursion went well as far as it can tell; the true norms of V have the last word.
-QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float *whole, gram_buffers *s, float *m, float *rv, float *tau,
+QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, float *whole, gram_buffers *s, float *m, float *rv, float *tau,
                             int steps, bool bare, int threads)
 {
     const int l = lane(), w = warp() & 3, c = (int)threadIdx.x >> 7 << 5 | l;
@@ -967,14 +1004,23 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
     const float start = active ? gram_in[l * 37] : 0.0f;
     if (threadIdx.x < 32)
         s->side[1].g[l] = 0.0f;
+#line 70 "blocks/gram_recursion.cuh"
+    float square = w == 0 ? start : 0.0f; // this warp's share of the columns' squares at the panel's start
+    #pragma unroll
+    for (int k = 0; k < 8; k++)
+        square = fmaf(x[k], x[k], square);
+    whole[threadIdx.x] = square;
+    if (threadIdx.x < 32 && l >= steps)
+        s->scalars[l] = {0.0f, 0.0f, 0.0f, 0.0f};
+#line 78 "blocks/gram_recursion.cuh"
     if (threadIdx.x < 2) { // "next" of the last column
         *(f32x4 *)s->side[l].part[32] = {0.0f, 0.0f, 0.0f, 0.0f};
         s->side[l].pivot[32] = {0.0f, 0.0f};
     }
 
-#line 82 "blocks/gram_recursion.cuh"
+#line 91 "blocks/gram_recursion.cuh"
     #pragma unroll
-    for (int jj = 0; jj < 8; jj++) {
+    for (int jj = 0; jj < 8 && 4 * jj < steps; jj++) {
         const int top = jj, ahead = top + 1 < 8 ? top + 1 : top;
         // Where its owner finds a lane's row, and will find it when registers have turned.
         const saddr owner_now = owner + ((l >> 2) - jj + top & 7) * 4;
@@ -1045,7 +1091,7 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
             for (int k = 7; k >= 0; k--) {
                 x[k] = fmaf(-g, xb[k], k == top && own && c > j ? 0.0f : x[k]);
                 xb[k] = fmaf(-gn, xb[k], next[k]);
-#line 157 "blocks/gram_recursion.cuh"
+#line 166 "blocks/gram_recursion.cuh"
             }
             old_h = fmaf(-g, pj.y, pc.y);
             old_g = g;
@@ -1056,7 +1102,7 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
                 sts(base + 2496 + j * 16, f32x4{pj.x, squares, q, rho0});
             }
         }
-#line 174 "blocks/gram_recursion.cuh"
+#line 183 "blocks/gram_recursion.cuh"
     }
     bar_sync(1, threads);
     const f32x4 scalars = lds<f32x4>(base + 2496 + l * 16);
@@ -1075,19 +1121,11 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
     }
     // What cancelled cannot be trusted: a norm far below the column's own, a tail that is negative, tiny, or zero only by
     // cancellation. NaN fails.
-    const bool sound = beta_of * beta_of >= 1e-6f * whole[l] && (squares_of == 0.0f ? start == 0.0f : squares_of >= 1e-6f * whole[l]);
+    const float whole_of = (whole[l] + whole[32 + l]) + (whole[64 + l] + whole[96 + l]);
+    const bool sound = beta_of * beta_of >= 1e-6f * whole_of && (squares_of == 0.0f ? start == 0.0f : squares_of >= 1e-6f * whole_of);
     return warp_all(!active || l >= steps || (bare ? squares_of == 0.0f || squares_of >= 0x1p-60f : sound));
 }
 
-// The squares of a panel's columns, from its top block and G.
-QRS_DEV float gram_square(const float *p1, const float *gram, int rows, int c)
-{
-    float s = gram[c * 37];
-    #pragma unroll 8
-    for (int i = 0; i < rows; i++)
-        s = fmaf(p1[i * 36 + c], p1[i * 36 + c], s);
-    return s;
-}
 #line 1 "blocks/gram_panel.cuh"
 // A panel of 32 columns by the Gram recursion (gram_recursion.cuh), with its safety test.
 //
@@ -1096,7 +1134,7 @@ QRS_DEV float gram_square(const float *p1, const float *gram, int rows, int c)
 // columns that shrank lose nothing. G takes both operands straight from the accumulators that hold C^T.
 struct gram_shared {
     gram_buffers buffers;
-    float gram[32 * 36], m[32 * 40], rv[32 * 36], whole[32];
+    float gram[32 * 36], m[32 * 40], rv[32 * 36], whole[128];
     float norms[8][32];
     int good;
 };
@@ -1113,7 +1151,7 @@ QRS_DEV void gram_product(const fused_tile &c, int tile0, float *red)
             for (int e = 0; e < 4; e++)
                 acc[mt][n][e] = 0.0f;
     #pragma unroll
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         if (i * 8 + (int)warp() < tile0)
             continue;
         #pragma unroll
@@ -1165,7 +1203,7 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
     #pragma unroll
     for (int mt = 0; mt < 2; mt++)
         #pragma unroll
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < 3; i++)
             #pragma unroll
             for (int n = 0; n < 2; n++)
                 #pragma unroll
@@ -1180,23 +1218,26 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
             for (int e = 0; e < 4; e++)
                 gram_split(m[(kk * 8 + q + (e >> 1) * 4) * 40 + mt * 16 + g + (e & 1) * 8], h[mt][e], lo[mt][e]);
         #pragma unroll
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 3; i++) {
             const int tile = i * 8 + (int)warp();
-            if (tile < tile0 + 2 || tile >= 12)
+            if (tile < tile0 + 2 || tile >= 22)
                 continue;
+            u32 bh[2][2], bl[2][2];
             #pragma unroll
             for (int n = 0; n < 2; n++) {
                 const float *at = panel + ((tile - tile0) * 16 + n * 8 + g) * 36 + kk * 8 + q;
-                u32 bh[2], bl[2];
-                gram_split(at[0], bh[0], bl[0]);
-                gram_split(at[4], bh[1], bl[1]);
-                #pragma unroll
-                for (int mt = 0; mt < 2; mt++) {
-                    mma_tf32(v[mt][i][n], h[mt], bl[0], bl[1]);
-                    mma_tf32(v[mt][i][n], lo[mt], bh[0], bh[1]);
-                    mma_tf32(v[mt][i][n], h[mt], bh[0], bh[1]);
-                }
+                gram_split(at[0], bh[n][0], bl[n][0]);
+                gram_split(at[4], bh[n][1], bl[n][1]);
             }
+            #pragma unroll
+            for (int term = 0; term < 3; term++) // one after another, as in gram_product
+                #pragma unroll
+                for (int n = 0; n < 2; n++)
+                    #pragma unroll
+                    for (int mt = 0; mt < 2; mt++) {
+                        const u32(&y)[2] = term == 0 ? bl[n] : bh[n];
+                        mma_tf32(v[mt][i][n], term == 1 ? lo[mt] : h[mt], y[0], y[1]);
+                    }
         }
     }
 }
@@ -1204,9 +1245,7 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
 // The recursion, threads 0..127: panel has stride 36; G of its rows from 32 on is in s->gram already, visible to them.
 QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s, float *tau)
 {
-    if (threadIdx.x < 32)
-        s->whole[lane()] = gram_square(panel, s->gram, 32, lane());
-    const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, tau, 176 - first, first + 32 >= 176, 128);
+    const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, tau, 352 - first, first + 32 >= 352, 128);
     if (threadIdx.x == 0)
         s->good = good;
 }
@@ -1226,7 +1265,7 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
     for (int u = 0; u < 4; u++) {
         float part[4] = {0.0f, 0.0f, 0.0f, 0.0f}; // short chains: tau is only as good as this sum
         #pragma unroll
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < 3; i++)
             #pragma unroll
             for (int n = 0; n < 2; n++)
                 #pragma unroll
@@ -1252,7 +1291,7 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
         part[u & 7] += s->norms[u][l];
     const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
     const float t = tau[l];
-    const bool good = t == 0.0f || fabsf(fmaf(0.5f * t, square, -1.0f)) <= 1e-06f;
+    const bool good = t == 0.0f || fabsf(fmaf(0.5f * t, square, -1.0f)) <= 1.23904e-06f;
     if (!warp_all(good))
         return false;
     block_sync(); // everybody has read tau, and is done with the panel
@@ -1283,56 +1322,80 @@ struct fused_matrix {
 };
 
 // Byte offset of panel p's trapezoid among those before it (one plane).
-QRS_DEV int fused_trapezoid(int p) { return (p * 192 - 16 * p * (p - 1)) * 64; }
+QRS_DEV int fused_trapezoid(int p) { return (p * 352 - 16 * p * (p - 1)) * 64; }
 // Where a panel's V and T go in shared memory once it is made.
-QRS_DEV u8 *fused_v(int p) { return dynamic_smem() + 0 + fused_trapezoid(p); }
-QRS_DEV u8 *fused_t(int p) { return dynamic_smem() + 86016 + p * 4096; }
+QRS_DEV u8 *fused_v(int p) { return dynamic_smem() + 0 + 0 * p; }
+QRS_DEV u8 *fused_t(int p) { return dynamic_smem() + 45056 + 0 * p; }
 
+#line 22 "blocks/fused_walk.cuh"
+// Starts the copy of panel p's V and T from scratch into a stage; without_t: T is not there yet.
+QRS_DEV void fused_fetch(const fused_matrix &matrix, int stage, int p, bool without_t)
+{
+    const u8 *from = matrix.v + fused_trapezoid(p);
+    const saddr v = to_saddr(dynamic_smem() + 0) + stage * 45056, t = to_saddr(dynamic_smem() + 45056) + stage * 4096;
+    #pragma unroll 2
+    for (int i = 16 * (int)threadIdx.x; i < (352 - 32 * p) * 64; i += 4096) {
+        cp_async16(v + i, from + i);
+#line 31 "blocks/fused_walk.cuh"
+        cp_async16(v + 22528 + i, from + 135168 + i);
+#line 33 "blocks/fused_walk.cuh"
+    }
+    if (!without_t)
+        for (int i = (int)threadIdx.x; i < 256; i += 256)
+            cp_async16(t + 16 * i, matrix.t + p * 4096 + 16 * i);
+    cp_async_commit();
+}
 #line 40 "blocks/fused_walk.cuh"
 
 #line 42 "blocks/fused_walk.cuh"
 // Places in each CTA of the cluster.
-QRS_DEV saddr fused_ready(int p) { return to_saddr(dynamic_smem() + 115200) + 8 * p; }
-QRS_DEV saddr fused_t_ready(int p) { return to_saddr(dynamic_smem() + 115248) + 8 * p; }
-#line 46 "blocks/fused_walk.cuh"
-// Before a matrix: what the panels of the other CTAs will bring.
-QRS_DEV void fused_expect()
+QRS_DEV saddr fused_ready(int p) { return to_saddr(dynamic_smem() + 53760) + 8 * p; }
+QRS_DEV saddr fused_t_ready(int p) { return to_saddr(dynamic_smem() + 53848) + 8 * p; }
+#line 66 "blocks/fused_walk.cuh"
+QRS_DEV float *fused_skipped(int p) { return (float *)(dynamic_smem() + 53936) + p; } // not 0: the panel has no reflectors
+
+// What this CTA wrote is there for the others that wait for bar.
+QRS_DEV void fused_announce(saddr bar)
 {
-    const int p = (int)threadIdx.x;
-    if (p < 5 && p % 2 != cluster_rank()) {
-        mbar_expect(fused_ready(p), (192 - 32 * p) * 128);
-        mbar_expect(fused_t_ready(p), 4096);
-    }
-}
-// After it: everything has come, also what was not needed here.
-QRS_DEV void fused_came(u32 parity)
-{
-    #pragma unroll 1
-    for (int p = 0; p < 5; p++)
-        if (p % 2 != cluster_rank()) {
-            mbar_wait(fused_ready(p), parity);
-            mbar_wait(fused_t_ready(p), parity);
-        }
+    block_sync();
+    if (threadIdx.x < 2)
+        mbar_arrive_remote(cluster_map(bar, (int)threadIdx.x));
 }
 #line 85 "blocks/fused_walk.cuh"
 
 // Applies panels 0 .. k-1 to block k. sums: W x 4 KB + 4,608 + 2,048 bytes a plane, for partial sums; every thread is done with them on return.
 QRS_DEV void fused_update(fused_tile &c, int k, float *sums, const fused_matrix &matrix)
 {
-    const int done = k < 6 ? k : 6;
+    const int done = k < 11 ? k : 11;
     float *ws = sums + 8192;
     u8 *wp = (u8 *)sums + 37376;
-#line 93 "blocks/fused_walk.cuh"
+#line 109 "blocks/fused_walk.cuh"
+    const saddr v = to_saddr(dynamic_smem() + 0);
+    const u8 *t = dynamic_smem() + 45056;
+#line 112 "blocks/fused_walk.cuh"
+    // Panels up to the one this CTA made last are there, and come a stage ahead; the others are late, and T of one later than its V.
     #pragma unroll 1
-    for (int p = 0; p < done; p++) {
-        const bool own = p % 2 == cluster_rank();
-        if (!own)
-            mbar_wait(fused_ready(p), matrix.parity);
-        else if (matrix.zero >> p & 1)
+    for (int p = 0, stage = 0, here = -1; p < done; p++) {
+        const bool late = p > k - 2;
+        mbar_wait_cluster(fused_ready(p), matrix.parity);
+        if (*fused_skipped(p) != 0.0f)
             continue;
-        fused_apply(c, p, to_saddr(fused_v(p)), sums, ws, wp, fused_t(p), own ? 0 : fused_t_ready(p), matrix.parity);
+        if (here != p)
+            fused_fetch(matrix, stage, p, late);
+        bool ahead = false;
+#line 129 "blocks/fused_walk.cuh"
+        if (ahead) {
+            here = p + 1;
+            fused_fetch(matrix, stage ^ 1, here, false);
+            cp_async_wait<1>();
+        } else {
+            cp_async_wait<0>();
+        }
+        block_sync();
+        fused_apply(c, p, v + stage * 45056, sums, ws, wp, t + stage * 4096, fused_t_ready(p), matrix.parity, late ? matrix.t + p * 4096 : nullptr);
+        block_sync();
+        stage ^= 0;
     }
-    block_sync();
 #line 167 "blocks/fused_walk.cuh"
 }
 #line 261 "families/fused.lua"
@@ -1346,124 +1409,122 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 #line 269 "families/fused.lua"
     u8 *smem = dynamic_smem();
 #line 271 "families/fused.lua"
-    gram_shared *gs = (gram_shared *)(smem + 156928);
+    gram_shared *gs = (gram_shared *)(smem + 0);
 #line 273 "families/fused.lua"
     const int tid = (int)threadIdx.x;
     const i64 unit = blockIdx.x / 2; // the CTAs that share a matrix
-    fused_matrix matrix = {v_scratch + unit * 0, t_scratch + unit * 0, 0, 0};
+    fused_matrix matrix = {v_scratch + unit * 270336, t_scratch + unit * 45056, 0, 0};
 #line 277 "families/fused.lua"
     const int rank = cluster_rank();
-    float *found_by = (float *)(smem + 115320); // what all CTAs found, in that of rank 0; matrices take turns
-    if (tid < 12)
+#line 279 "families/fused.lua"
+    i64 b = unit;
+    int k = rank, flags = 0, turn = 0;
+    fused_request(fused_all(), (float *)(smem + 95488), a + b * stride_a, lda, 32 * k);
+    cp_async_commit();
+#line 284 "families/fused.lua"
+    float *found_by = (float *)(smem + 53980); // what all CTAs found, in that of rank 0; matrices take turns
+    if (tid < 22)
         mbar_init(fused_ready(tid), 1);
     fence_mbar_init();
     cluster_sync();
-#line 284 "families/fused.lua"
-    fused_expect();
-#line 287 "families/fused.lua"
-
-    i64 b = unit;
-    int k = rank, flags = 0, turn = 0;
-    fused_request(fused_all(), (float *)(smem + 175488), a + b * stride_a, lda, 32 * k);
-    cp_async_commit();
-#line 293 "families/fused.lua"
+#line 294 "families/fused.lua"
     // The block before, whose columns are yet to be written.
     i64 b_before = 0;
     int k_before = -1;
     cp_async_wait<0>();
     block_sync();
     int unused;
-    fused_exponents(fused_all(), (float *)(smem + 175488), (fused_scales *)(smem + 114688), (fused_largest *)(smem + 110592), unused);
+    fused_exponents(fused_all(), (float *)(smem + 95488), (fused_scales *)(smem + 53248), (fused_largest *)(smem + 49152), unused);
     block_sync();
-#line 302 "families/fused.lua"
+#line 303 "families/fused.lua"
     #pragma unroll 1
     while (b < batch) { // a column block a turn
-        const int first = 32 * k, rows = 192 - first;
-        float *tile = (float *)(smem + 175488 + turn * 27648), *panel = tile + first * 36;
-        float *sums = (float *)(smem + 115456); // where C is while in registers, or beside it
-        fused_scales *scales = (fused_scales *)(smem + 114688 + turn * 132);
-        float *stau = (float *)(smem + 114432) + 32 * turn;
-#line 310 "families/fused.lua"
+        const int first = 32 * k, rows = 352 - first;
+        float *tile = (float *)(smem + 95488 + turn * 50688), *panel = tile + first * 36;
+        float *sums = (float *)(smem + 54016); // where C is while in registers, or beside it
+        fused_scales *scales = (fused_scales *)(smem + 53248 + turn * 132);
+        float *stau = (float *)(smem + 52992) + 32 * turn;
+#line 311 "families/fused.lua"
         const int found = scales->found, ex = scales->exponent[lane()];
-#line 317 "families/fused.lua"
-        const bool filled = found != 0, factor = filled && k < 6;
+#line 318 "families/fused.lua"
+        const bool filled = found != 0, factor = filled && k < 11;
         flags |= found >> 1;
         if (filled) {
             fused_tile c;
             fused_take(c, tile, ex);
             block_sync(); // partial sums go where the tile lies
             fused_update(c, k, sums, matrix);
-#line 325 "families/fused.lua"
+#line 326 "families/fused.lua"
             if (factor) {
                 gram_product(c, 2 * k + 2, sums);
                 block_sync();
                 gram_total(sums, gs->gram);
                 block_sync();
             }
-#line 332 "families/fused.lua"
+#line 333 "families/fused.lua"
             fused_give(c, tile, 0);
-        } else if (k < 6) { // a zero block stays zero under any reflector
+        } else if (k < 11) { // a zero block stays zero under any reflector
             matrix.zero |= 1u << k;
             if (tid < 32)
                 stau[tid] = 0.0f;
         }
-        const bool last = k + 2 >= 6;
+        const bool last = k + 2 >= 11;
         const i64 b_next = last ? b + gridDim.x / 2 : b;
         const int k_next = last ? rank : k + 2;
-#line 346 "families/fused.lua"
+#line 347 "families/fused.lua"
         block_sync();
-#line 348 "families/fused.lua"
+#line 349 "families/fused.lua"
         if (warp() < 4) {
             if (factor)
                 gram_factor(panel, first, gs, stau);
         } else {
             const fused_team side = {tid - 128, 128, (int)warp() - 4, 4, 2};
-            float *other = (float *)(smem + 175488 + (turn ^ 1) * 27648);
-            fused_scales *others = (fused_scales *)(smem + 114688 + (turn ^ 1) * 132);
+            float *other = (float *)(smem + 95488 + (turn ^ 1) * 50688);
+            fused_scales *others = (fused_scales *)(smem + 53248 + (turn ^ 1) * 132);
             if (k_before >= 0)
-                fused_leave(side, other, h + b_before * stride_h, ldh, k_before, others->exponent, tau + b_before * stride_tau, (float *)(smem + 114432) + 32 * (turn ^ 1));
+                fused_leave(side, other, h + b_before * stride_h, ldh, k_before, others->exponent, tau + b_before * stride_tau, (float *)(smem + 52992) + 32 * (turn ^ 1));
             fused_sync(side);
             if (b_next < batch) {
                 fused_request(side, other, a + b_next * stride_a, lda, 32 * k_next);
                 cp_async_commit();
                 cp_async_wait<0>();
                 fused_sync(side);
-                fused_exponents(side, other, others, (fused_largest *)(smem + 110592), unused); // no panel goes by rows now
+                fused_exponents(side, other, others, (fused_largest *)(smem + 49152), unused); // no panel goes by rows now
             }
         }
         block_sync();
-#line 372 "families/fused.lua"
+#line 373 "families/fused.lua"
         if (factor) {
-#line 374 "families/fused.lua"
+#line 375 "families/fused.lua"
             const bool by_gram = gram_finish(panel, first, gs, stau);
             if (!by_gram)
                 flags |= 2;
             if (!by_gram)
-#line 379 "families/fused.lua"
-            fused_rows(panel, rows, 176 - first < 32 ? 176 - first : 32, (fused_step *)(smem + 110592), stau);
+#line 380 "families/fused.lua"
+            fused_rows(panel, rows, 352 - first < 32 ? 352 - first : 32, (fused_step *)(smem + 49152), stau);
             block_sync();
-#line 385 "families/fused.lua"
+#line 383 "families/fused.lua"
+            if (k < 10)
+                fused_reflectors(panel, rows, fused_v(k), matrix.v + fused_trapezoid(k));
+#line 386 "families/fused.lua"
         }
-#line 389 "families/fused.lua"
-        if (k < 5) { // a zero panel too: the others count on it, and with tau = 0 it does nothing
-            if (!filled)
-                block_sync(); // stau
-            fused_reflectors(panel, rows, fused_v(k), fused_ready(k));
-            block_sync();
-            fused_build_t(k, to_saddr(fused_v(k)), (float *)(smem + 115456), (float *)(smem + 115456) + 8192, stau, fused_t(k), fused_t_ready(k));
+#line 398 "families/fused.lua"
+        if (k < 10) {
+            if (tid < 2)
+                sts_remote(cluster_map(to_saddr(fused_skipped(k)), tid), filled ? 0.0f : 1.0f);
+            fused_announce(fused_ready(k));
+            if (filled)
+                fused_build_t(k, to_saddr(fused_v(k)), (float *)(smem + 54016), (float *)(smem + 54016) + 8192, stau, fused_t(k), matrix.t + k * 4096);
+            fused_announce(fused_t_ready(k));
         }
-#line 423 "families/fused.lua"
+#line 424 "families/fused.lua"
         if (last) {
-#line 425 "families/fused.lua"
+#line 426 "families/fused.lua"
             if (tid == 0)
                 sts_remote(cluster_map(to_saddr(found_by + matrix.parity * 2 + rank), 0), (float)flags);
-#line 428 "families/fused.lua"
-            fused_came(matrix.parity);
-#line 430 "families/fused.lua"
+#line 431 "families/fused.lua"
             cluster_sync(); // and nobody writes over V while it is applied elsewhere
-#line 432 "families/fused.lua"
-            fused_expect();
-#line 434 "families/fused.lua"
+#line 435 "families/fused.lua"
             if (info && rank == 0 && tid == 0) {
                 for (int i = 0; i < 2; i++)
                     flags |= (int)found_by[matrix.parity * 2 + i];
@@ -1471,25 +1532,25 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
             matrix.parity ^= 1;
             matrix.zero = 0;
-#line 446 "families/fused.lua"
+#line 447 "families/fused.lua"
             flags = 0;
         }
-#line 449 "families/fused.lua"
+#line 450 "families/fused.lua"
         b_before = b;
         k_before = k;
-#line 453 "families/fused.lua"
+#line 454 "families/fused.lua"
         turn ^= 1;
-#line 455 "families/fused.lua"
+#line 456 "families/fused.lua"
         b = b_next;
         k = k_next;
     }
-#line 459 "families/fused.lua"
+#line 460 "families/fused.lua"
     if (k_before >= 0) {
         block_sync();
-        fused_leave(fused_all(), (float *)(smem + 175488 + (turn ^ 1) * 27648), h + b_before * stride_h, ldh, k_before,
-                    ((fused_scales *)(smem + 114688 + (turn ^ 1) * 132))->exponent, tau + b_before * stride_tau,
-                    (float *)(smem + 114432) + 32 * (turn ^ 1));
+        fused_leave(fused_all(), (float *)(smem + 95488 + (turn ^ 1) * 50688), h + b_before * stride_h, ldh, k_before,
+                    ((fused_scales *)(smem + 53248 + (turn ^ 1) * 132))->exponent, tau + b_before * stride_tau,
+                    (float *)(smem + 52992) + 32 * (turn ^ 1));
     }
-#line 466 "families/fused.lua"
+#line 467 "families/fused.lua"
 }
 QRS_ENTRY(fused)
