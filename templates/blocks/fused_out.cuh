@@ -1,6 +1,6 @@
 // A finished tile of 32 columns: to H, and its reflectors to fp16 planes.
 //
-// Parameters: M, N, K, KP; MT, W, THREADS, OUT; PRODUCTS, PLANE, V_BYTES, RESIDENT as in the family.
+// Parameters: M, N, K, KP; MT, W, OUT; PRODUCTS, PLANE, V_BYTES, RESIDENT as in the family.
 // The tile (fused_load.cuh) holds R on and above the diagonal of the panel, still scaled, and V below it. top: the panel's first row, MT when
 // the columns lie past the last panel.
 QRS_DEV void fused_out(fused_team team, const float *tile, float *h, i64 ldh, int first, int top, const int *exponent)
@@ -73,12 +73,12 @@ QRS_DEV void fused_split(float x, float y, u32 &hi, u32 &lo)
 
 QRS_DEV int fused_chunk(int row, int chunk) { return row * 64 + ((chunk ^ ((row >> 1) & 3)) << 4); }
 
-// V from the tile's rows of the panel into planes of fp16, scaled by 2^LIFT, layout as in fused_apply.cuh; and to `copy` in global memory, or, where
-// CTAs share a matrix and V stays in shared memory, to the same place in all others, counted on their mbarriers `bar`.
-QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v${not RESIDENT and ", u8 *copy" or CLUSTER > 1 and ", saddr bar" or ""})
+// V from the tile's rows of the panel into planes of fp16, scaled by 2^LIFT, layout as in fused_apply.cuh. v: in shared memory, and, where CTAs share a
+// matrix, the same place in all others, counted on their mbarriers `bar`; or, when it does not stay there, in scratch.
+QRS_DEV void fused_reflectors(fused_team team, const float *panel, int rows, u8 *v${RESIDENT and CLUSTER > 1 and ", saddr bar" or ""})
 {
     #pragma unroll 1
-    for (int e = (int)threadIdx.x; e < rows * 4; e += ${THREADS}) {
+    for (int e = team.thread; e < rows * 4; e += team.threads) {
         const int i = e >> 2, j = (e & 3) * 8;
         float y[8];
         *(f32x4 *)y = *(const f32x4 *)(panel + i * 36 + j);
@@ -86,7 +86,11 @@ QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v${not RESIDENT 
         u32x4 hi, lo;
         #pragma unroll
         for (int u = 0; u < 8; u++)
-            y[u] = i > j + u ? 0x1p6f * y[u] : i == j + u ? 0x1p6f : 0.0f;
+            y[u] *= 0x1p6f;
+        if (i < 32)
+            #pragma unroll
+            for (int u = 0; u < 8; u++)
+                y[u] = i > j + u ? y[u] : i == j + u ? 0x1p6f : 0.0f;
         fused_split(y[0], y[1], hi.x, lo.x);
         fused_split(y[2], y[3], hi.y, lo.y);
         fused_split(y[4], y[5], hi.z, lo.z);
@@ -94,7 +98,7 @@ QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v${not RESIDENT 
         const int at = fused_chunk(i, e & 3);
         *(u32x4 *)(v + at) = hi;
 % if PRODUCTS == 3 then
-        *(u32x4 *)(v + ${PLANE} + at) = lo;
+        *(u32x4 *)(v + ${RESIDENT and PLANE or V_BYTES} + at) = lo;
 % end
 % if RESIDENT and CLUSTER > 1 then
         #pragma unroll
@@ -106,12 +110,6 @@ QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v${not RESIDENT 
             st_async(to + ${PLANE}, lo, ready);
 % end
         }
-% end
-% if not RESIDENT then
-        *(u32x4 *)(copy + at) = hi;
-% if PRODUCTS == 3 then
-        *(u32x4 *)(copy + ${V_BYTES} + at) = lo;
-% end
 % end
     }
 }

@@ -1,17 +1,20 @@
 // A panel of 32 columns by the Gram recursion (gram_recursion.cuh), with its safety test.
 //
-// Parameters: M, N, K, W, TILES, MT, OUT, PRODUCTS, PLANE, LIMIT (largest deviation of tau v'v / 2 from 1).
+// Parameters: M, N, K, W, TILES, MT, LASTS, LIMIT (largest deviation of tau v'v / 2 from 1).
 // G = P2'P2 and V2 = P2 M are formed as three TF32 products (hi hi + hi lo + lo hi): fp32 level, with fp32's range, so that
 // columns that shrank lose nothing. G takes both operands straight from the accumulators that hold C^T.
 struct gram_shared {
     gram_buffers buffers;
     float gram[32 * 36], m[32 * 40], rv[32 * 36], whole[128];
-    float norms[${W}][32];
+    float norms[${2 * W}][32];
     int good;
 };
 
-// This warp's share of G over row tiles from `tile0` on, into its part of red (fused_partial): the 16 x 16 blocks on and above the diagonal.
-QRS_DEV void gram_product(const fused_tile &c, int tile0, float *red)
+// This warp's share of G over its row tiles from `tile0` on, into its part of red (fused_partial): the 16 x 16 blocks on and above the diagonal.
+% if LASTS then
+// C is in its tile already and this warp's rows are taken from there, by a rolled loop: code that has left the cache costs more than the loads.
+% end
+QRS_DEV void gram_product(${LASTS and "const float *tile" or "const fused_tile &c"}, int tile0, float *red)
 {
     float acc[2][4][4];
     #pragma unroll
@@ -21,19 +24,29 @@ QRS_DEV void gram_product(const fused_tile &c, int tile0, float *red)
             #pragma unroll
             for (int e = 0; e < 4; e++)
                 acc[mt][n][e] = 0.0f;
+% if LASTS then
+    const float *at = tile + fused_place();
+    #pragma unroll 1
+    for (int i = (int)warp(); i < ${MT // 16}; i += ${W}, at += ${W * 576}) {
+        if (i < tile0)
+            continue;
+        #pragma unroll 1
+        for (int n8 = 0; n8 < 2; n8++) {
+% else
     #pragma unroll
     for (int i = 0; i < ${TILES}; i++) {
         if (i * ${W} + (int)warp() < tile0)
             continue;
         #pragma unroll
         for (int n8 = 0; n8 < 2; n8++) {
+% end
             // Eight columns a group; the two rows of a lane are k = q and k = q + 4 of the product, in both operands alike.
             u32 h[4][2], lo[4][2];
             #pragma unroll
             for (int u = 0; u < 4; u++)
                 #pragma unroll
                 for (int e = 0; e < 2; e++)
-                    gram_split(c[u >> 1][i][n8][(u & 1) * 2 + e], h[u][e], lo[u][e]);
+                    gram_split(${LASTS and "at[n8 * 288 + e * 36 + 8 * u]" or "c[u >> 1][i][n8][(u & 1) * 2 + e]"}, h[u][e], lo[u][e]);
             // One term after another: products into the same sums are as far apart as can be.
             #pragma unroll
             for (int term = 0; term < 3; term++)
@@ -131,7 +144,7 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
     fused_tile c;
     gram_apply(c, panel, tile0, s->m);
 
-    // v'v of every column: the rows below the top block here, the rest from V1.
+    // v'v of every column: the rows below the top block, and those of V1 that are this warp's.
     #pragma unroll
     for (int u = 0; u < 4; u++) {
         float part[4] = {0.0f, 0.0f, 0.0f, 0.0f}; // short chains: tau is only as good as this sum
@@ -150,15 +163,15 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
         if ((l & 3) == 0)
             s->norms[w][u * 8 + (l >> 2)] = sum;
     }
+    float top = 0.0f;
+    #pragma unroll
+    for (int i = w; i < 32; i += ${W})
+        top = i > l ? fmaf(s->rv[i * 36 + l], s->rv[i * 36 + l], top) : top;
+    s->norms[${W} + w][l] = top;
     block_sync();
     float part[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
     #pragma unroll
-    for (int i = 0; i < 32; i++) {
-        float x = i > l ? s->rv[i * 36 + l] : 0.0f;
-        part[i & 7] = fmaf(x, x, part[i & 7]);
-    }
-    #pragma unroll
-    for (int u = 0; u < ${W}; u++)
+    for (int u = 0; u < ${2 * W}; u++)
         part[u & 7] += s->norms[u][l];
     const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
     const float t = tau[l];

@@ -89,13 +89,13 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, ${NC == 2 an
     }
 % end
     #pragma unroll${ROLLED and " 1" or ""}
-    for (int jj = 0; jj < ${RW}${NC == 1 and " && 4 * jj < steps" or ""}; jj++) {
+    for (int jj = 0; jj < ${RW}${NC == 1 and not ROLLED and " && 4 * jj < steps" or ""}; jj++) {
         const int top = ${ROLLED and "0" or "jj"}, ahead = top + 1 < ${RW} ? top + 1 : top;
         // Where its owner finds a lane's row, and will find it when registers have turned.
         const saddr owner_now = owner + ((l >> 2) - jj + top & ${RW - 1}) * 4;
         const saddr owner_then = ${ROLLED and "owner + ((l >> 2) - jj - 1 & " .. RW - 1 .. ") * 4" or "owner_now"};
         #pragma unroll 1
-        for (int jw = 0; jw < 4; jw++) {
+        for (int jw = 0; jw < 4${NC == 1 and ROLLED and " && 4 * jj < steps" or ""}; jw++) {
             const int j = jj * 4 + jw;
             const saddr side = (jw & 1) * ${SIZE}, pivot = my_pivot + side, rows_now = rows + side;
             const saddr dots = base + side + j * 16, pivots = base + side + ${PIVOT} + j * 8;

@@ -83,10 +83,11 @@ local function layout(shape, device, p)
   v.O_FLAG = take(32)
   v.O_READY = take(v.CLUSTER > 1 and v.KP * 20 + v.CLUSTER * 8 or 0) -- two mbarriers a panel, whether it was skipped, what the CTAs found
   v.O_SUM = v.LASTS and not v.APART and v.STAGE >= v.O_WP and v.O_V + v.STAGE or take(v.APART and sums or v.LASTS and v.O_WP or 0)
+  v.RED = v.LASTS and "(float *)(smem + " .. v.O_SUM .. ")" or "tile" -- sums that are formed while the tile is filled, if it can be helped
   v.GRAM = p.method == "gram"
   v.LIMIT = limit_of(shape, k)
   -- The recursion is at work when no finished panel's V has to be in shared memory, so a stage of V has room for it.
-  local state = v.GRAM and GRAM_BYTES + w * 128 or 0
+  local state = v.GRAM and GRAM_BYTES + w * 256 or 0
   v.O_GRAM = not v.RESIDENT and v.STAGE >= state and v.O_V or take(state)
   v.T_BYTES = v.KP * 4096
   v.O_TILE = at
@@ -319,18 +320,27 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
         flags |= found >> 1;
         if (filled) {
             fused_tile c;
+% if CLUSTER > 1 and not RESIDENT then
+            const bool first_there = fused_fetch_first(matrix, k);
+% end
             fused_take(c, tile, ex);
             block_sync(); // partial sums go where the tile lies
-            fused_update(c, k, sums, matrix);
+            fused_update(c, k, sums, matrix${CLUSTER > 1 and not RESIDENT and ", first_there" or ""});
+% if LASTS then
+            fused_give(c, tile, 0);
+            warp_sync();
+% end
 % if GRAM then
             if (factor) {
-                gram_product(c, 2 * k + 2, sums);
+                gram_product(${LASTS and "tile" or "c"}, 2 * k + 2, ${RED});
                 block_sync();
-                gram_total(sums, gs->gram);
+                gram_total(${RED}, gs->gram);
                 block_sync();
             }
 % end
+% if not LASTS then
             fused_give(c, tile, 0);
+% end
         } else if (k < ${KP}) { // a zero block stays zero under any reflector
             matrix.zero |= 1u << k;
             if (tid < 32)
@@ -379,41 +389,46 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
 % end
             fused_rows(panel, rows, ${K} - first < 32 ? ${K} - first : 32, (fused_step *)(smem + ${O_STEP}), stau);
             block_sync();
-% if not (RESIDENT and CLUSTER > 1) then
-            if (k < ${USED})
-                fused_reflectors(panel, rows, fused_v(k)${RESIDENT and "" or ", matrix.v + fused_trapezoid(k)"});
+        }
+% local v_at, t_at = "fused_v(k)", "fused_t(k)"
+% if not RESIDENT then
+% v_at, t_at = "matrix.v + fused_trapezoid(k)", "matrix.t + k * 4096"
+% elseif CLUSTER > 1 then
+% v_at, t_at = v_at .. ", fused_ready(k)", t_at .. ", fused_t_ready(k)"
+% end
+% local GIVEN = CLUSTER > 1 and RESIDENT and "true" or "filled" -- others count on a zero panel too: with tau = 0 it does nothing
+% if LASTS then
+        // ${W > 4 and "Four warps make T while the others write V" or "V, then T"}. The next barrier of the block, behind what of the next block needs neither, ends it.
+        if (k < ${USED}${W > 4 and " && warp() >= 4" or ""}) {
+            const fused_team team = ${W > 4 and "{tid - 128, " .. THREADS - 128 .. ", (int)warp() - 4, " .. W - 4 .. ", 2}" or "fused_all()"};
+            if (${GIVEN})
+                fused_reflectors(team, panel, rows, ${v_at});
+% if CLUSTER > 1 and not RESIDENT then
+            if (team.thread < ${CLUSTER})
+                sts_remote(cluster_map(to_saddr(fused_skipped(k)), team.thread), filled ? 0.0f : 1.0f);
+            fused_announce(team, fused_ready(k));
 % end
         }
-% local place = LASTS and "(float *)(smem + " .. O_SUM .. ")" or "tile"
-% local build = "fused_build_t(k, to_saddr(fused_v(k)), " .. place .. ", " .. place .. " + " .. O_WS // 4 .. ", stau, fused_t(k)" .. (not RESIDENT and ", matrix.t + k * 4096" or CLUSTER > 1 and ", fused_t_ready(k)" or "") .. ");"
-% if CLUSTER > 1 and RESIDENT then
-        if (k < ${USED}) { // a zero panel too: the others count on it, and with tau = 0 it does nothing
-            if (!filled)
-                block_sync(); // stau
-            fused_reflectors(panel, rows, fused_v(k), fused_ready(k));
-            block_sync();
-            ${build}
+        if (k < ${USED}${W > 4 and " && warp() < 4" or ""}) {
+            if (${GIVEN})
+                fused_build_t(panel, rows, stau, ${RED}, ${RED} + ${O_WS // 4}, ${t_at});
+% if CLUSTER > 1 and not RESIDENT then
+            fused_announce({tid, 128, (int)warp(), 4, 1}, fused_t_ready(k));
+% end
         }
-% elseif CLUSTER > 1 then
-        if (k < ${USED}) {
-            if (tid < ${CLUSTER})
-                sts_remote(cluster_map(to_saddr(fused_skipped(k)), tid), filled ? 0.0f : 1.0f);
-            fused_announce(fused_ready(k));
-            if (filled)
-                ${build}
-            fused_announce(fused_t_ready(k));
-        }
-% elseif OVERLAP then
-        block_sync();
-        if (filled && k < ${USED})
-            ${build}
+% else
+        if (factor && k < ${USED})
+            fused_reflectors(fused_all(), panel, rows, ${v_at});
 % end
 % if not OVERLAP then
         fused_leave(fused_all(), tile, h + b * stride_h, ldh, k, scales->exponent, tau + b * stride_tau, stau);
         block_sync();
-% if CLUSTER == 1 then
-        if (filled && k < ${USED})
-            ${build}
+% if not LASTS then
+        if (filled && k < ${USED}) {
+            if (warp() < 4)
+                fused_build_t(panel, rows, stau, ${RED}, ${RED} + ${O_WS // 4}, ${t_at});
+            block_sync();
+        }
 % end
 % if not TILES2 then
         if (b_next < batch)

@@ -65,9 +65,11 @@ QRS_KERNEL(update_mma, ${THREADS}, 1)(const float *a, i64 lda, float *h, i64 ldh
     block_sync();
     fused_rows(tile, ${M}, 32, (fused_step *)(smem + 8192), stau);
     block_sync();
-    fused_reflectors(tile, ${M}, v);
+    fused_reflectors(fused_all(), tile, ${M}, v);
     block_sync();
-    fused_build_t(0, to_saddr(v), red, ws, stau, t);
+    if (warp() < 4)
+        fused_build_t(tile, ${M}, stau, red, ws, t);
+    block_sync();
     load_block(c, tile, a, lda, 32, scales);
     fused_apply(c, 0, to_saddr(v), red, ws, wp, t);
     block_sync();

@@ -1,4 +1,4 @@
-#line 223 "families/fused.lua"
+#line 224 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -6,9 +6,9 @@
 #include "device/mma.cuh"
 #include "device/copy.cuh"
 #include "device/launch.cuh"
-#line 235 "families/fused.lua"
+#line 236 "families/fused.lua"
 #include "device/cluster.cuh"
-#line 237 "families/fused.lua"
+#line 238 "families/fused.lua"
 
 using namespace qrs;
 
@@ -252,7 +252,7 @@ QRS_DEV void fused_give(const fused_tile &c, float *tile, int tile0)
 #line 1 "blocks/fused_out.cuh"
 // A finished tile of 32 columns: to H, and its reflectors to fp16 planes.
 //
-// Parameters: M, N, K, KP; MT, W, THREADS, OUT; PRODUCTS, PLANE, V_BYTES, RESIDENT as in the family.
+// Parameters: M, N, K, KP; MT, W, OUT; PRODUCTS, PLANE, V_BYTES, RESIDENT as in the family.
 // The tile (fused_load.cuh) holds R on and above the diagonal of the panel, still scaled, and V below it. top: the panel's first row, MT when
 // the columns lie past the last panel.
 QRS_DEV void fused_out(fused_team team, const float *tile, float *h, i64 ldh, int first, int top, const int *exponent)
@@ -313,12 +313,12 @@ QRS_DEV void fused_split(float x, float y, u32 &hi, u32 &lo)
 
 QRS_DEV int fused_chunk(int row, int chunk) { return row * 64 + ((chunk ^ ((row >> 1) & 3)) << 4); }
 
-// V from the tile's rows of the panel into planes of fp16, scaled by 2^LIFT, layout as in fused_apply.cuh; and to `copy` in global memory, or, where
-// CTAs share a matrix and V stays in shared memory, to the same place in all others, counted on their mbarriers `bar`.
-QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v, saddr bar)
+// V from the tile's rows of the panel into planes of fp16, scaled by 2^LIFT, layout as in fused_apply.cuh. v: in shared memory, and, where CTAs share a
+// matrix, the same place in all others, counted on their mbarriers `bar`; or, when it does not stay there, in scratch.
+QRS_DEV void fused_reflectors(fused_team team, const float *panel, int rows, u8 *v, saddr bar)
 {
     #pragma unroll 1
-    for (int e = (int)threadIdx.x; e < rows * 4; e += 256) {
+    for (int e = team.thread; e < rows * 4; e += team.threads) {
         const int i = e >> 2, j = (e & 3) * 8;
         float y[8];
         *(f32x4 *)y = *(const f32x4 *)(panel + i * 36 + j);
@@ -326,26 +326,30 @@ QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v, saddr bar)
         u32x4 hi, lo;
         #pragma unroll
         for (int u = 0; u < 8; u++)
-            y[u] = i > j + u ? 0x1p6f * y[u] : i == j + u ? 0x1p6f : 0.0f;
+            y[u] *= 0x1p6f;
+        if (i < 32)
+            #pragma unroll
+            for (int u = 0; u < 8; u++)
+                y[u] = i > j + u ? y[u] : i == j + u ? 0x1p6f : 0.0f;
         fused_split(y[0], y[1], hi.x, lo.x);
         fused_split(y[2], y[3], hi.y, lo.y);
         fused_split(y[4], y[5], hi.z, lo.z);
         fused_split(y[6], y[7], hi.w, lo.w);
         const int at = fused_chunk(i, e & 3);
         *(u32x4 *)(v + at) = hi;
-#line 97 "blocks/fused_out.cuh"
+#line 101 "blocks/fused_out.cuh"
         *(u32x4 *)(v + 43008 + at) = lo;
-#line 100 "blocks/fused_out.cuh"
+#line 104 "blocks/fused_out.cuh"
         #pragma unroll
         for (int other = 1; other < 2; other++) {
             const int rank = cluster_rank() ^ other;
             const u32 to = cluster_map(to_saddr(v), rank) + at, ready = cluster_map(bar, rank);
             st_async(to, hi, ready);
-#line 106 "blocks/fused_out.cuh"
+#line 110 "blocks/fused_out.cuh"
             st_async(to + 43008, lo, ready);
-#line 108 "blocks/fused_out.cuh"
+#line 112 "blocks/fused_out.cuh"
         }
-#line 116 "blocks/fused_out.cuh"
+#line 114 "blocks/fused_out.cuh"
     }
 }
 #line 1 "blocks/fused_apply.cuh"
@@ -558,13 +562,14 @@ QRS_DEV void gram_split(float x, u32 &hi, u32 &lo)
 }
 
 #line 1 "blocks/fused_t.cuh"
-// T of a panel from V (fp16 planes in shared memory, as fused_apply.cuh reads them) and tau.
+// T of a panel from V and tau.
 //
-// Parameters: MT, W, TILES, THREADS, PRODUCTS, PLANE.
+// Parameters: PRODUCTS, RESIDENT, CLUSTER, LASTS (shares of V'V have a place beside the panel).
 // T = (I + D striu(V'V))^-1 D with D = diag(tau) (Schreiber and Van Loan's compact WY): the two 16 x 16 blocks of the diagonal
 // by substitution at once, then the block above them as T12 = -T11 (S12 T22), instead of a chain of 32 columns. tau = 0 gives a zero row and column by itself.
-// T12 = -T11 (S12 T22) of the halves in t (32 x 32), by one warp, as two transposed products whose first result is at once the second's operand: a
-// lane's pair of columns 2 q, 2 q + 1 of it counts as k = q and k = q + 4, in both operands alike. s: V'V, rows 36 apart.
+
+// T12 = -T11 (S12 T22) of the halves in t, by one warp, as two transposed products whose first result is at once the second's operand: a
+// lane's pair of columns 2 q, 2 q + 1 of it counts as k = q and k = q + 4, in both operands alike. s: V'V; rows of both 36 apart.
 QRS_DEV void fused_corner(const float *s, float *t)
 {
     const int g = lane() >> 2, q = lane() & 3;
@@ -579,7 +584,7 @@ QRS_DEV void fused_corner(const float *s, float *t)
         u32 a[4], al[4], b[2][2], bl[2][2];
         #pragma unroll
         for (int e = 0; e < 4; e++)
-            gram_split(t[(16 + k + q + (e >> 1) * 4) * 32 + 16 + g + (e & 1) * 8], a[e], al[e]);
+            gram_split(t[(16 + k + q + (e >> 1) * 4) * 36 + 16 + g + (e & 1) * 8], a[e], al[e]);
         #pragma unroll
         for (int n = 0; n < 2; n++)
             #pragma unroll
@@ -604,7 +609,7 @@ QRS_DEV void fused_corner(const float *s, float *t)
             u32 b[2], bl[2];
             #pragma unroll
             for (int e = 0; e < 2; e++)
-                gram_split(t[(8 * n + g) * 32 + 8 * k + 2 * q + e], b[e], bl[e]);
+                gram_split(t[(8 * n + g) * 36 + 8 * k + 2 * q + e], b[e], bl[e]);
             mma_tf32(z[n], a, bl[0], bl[1]);
             mma_tf32(z[n], al, b[0], b[1]);
             mma_tf32(z[n], a, b[0], b[1]);
@@ -614,15 +619,15 @@ QRS_DEV void fused_corner(const float *s, float *t)
     for (int n = 0; n < 2; n++)
         #pragma unroll
         for (int e = 0; e < 4; e++)
-            t[(8 * n + 2 * q + (e & 1)) * 32 + 16 + g + (e >> 1) * 8] = z[n][e];
+            t[(8 * n + 2 * q + (e & 1)) * 36 + 16 + g + (e >> 1) * 8] = z[n][e];
 }
 
-// v, p as in fused_apply; red: W x 4 KB; ws: 32 x 36 floats. t: T's planes of fp16, and `copy` the same in global memory, here the other CTAs' t, counted on their mbarriers `bar`. Synchronises; all of t
-// is visible to the block on return.
-QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *tau, u8 *planes, saddr bar)
+// Four warps, the block's first: T from the panel (rows 36 apart; V below its diagonal) and tau. red: 4 x 4 KB, s: 32 rows of 36 floats. Planes of
+// fp16 go to `planes`, and there in the other CTAs too, counted on their mbarriers `bar`.
+QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float *red, float *s, u8 *planes, saddr bar)
 {
-    float *t = red + 1024; // 32 x 32
-    const int w = warp(), l = lane(), tid = threadIdx.x;
+    const int l = lane(), w = warp(), g = l >> 2, q = l & 3;
+    // V'V, the 16 x 16 blocks on and above the diagonal, from the halves that the planes of V have.
     float acc[2][4][4];
     #pragma unroll
     for (int mt = 0; mt < 2; mt++)
@@ -631,106 +636,114 @@ QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *t
             #pragma unroll
             for (int e = 0; e < 4; e++)
                 acc[mt][n][e] = 0.0f;
-    const saddr va = v + (w * 16 - 32 * p) * 64 + fused_chunk(((l >> 4) << 3) + (l & 7), (l >> 3) & 1);
-    const saddr vb = v + (w * 16 - 32 * p) * 64 + fused_chunk(l & 15, l >> 4);
-    #pragma unroll
-    for (int i = 0; i < 2; i++) {
-        const int tile = i * 8 + w;
-        if (tile >= 2 * p && tile < 12) {
-            u32 a[2][4];
-            #pragma unroll
-            for (int mt = 0; mt < 2; mt++)
-                ldmatrix_x4_trans(a[mt], (va ^ (mt << 5)) + i * 8192);
-#line 85 "blocks/fused_t.cuh"
-            u32 al[2][4];
-            #pragma unroll
-            for (int mt = 0; mt < 2; mt++)
-                ldmatrix_x4_trans(al[mt], (va ^ (mt << 5)) + 43008 + i * 8192);
-#line 90 "blocks/fused_t.cuh"
-            u32 b[2][4];
+    #pragma unroll 1
+    for (int i = 16 * w; i < rows; i += 64) {
+        const float *at = panel + (i + 2 * q) * 36 + g;
+        float x[4][2][2];
+        #pragma unroll
+        for (int u = 0; u < 4; u++)
             #pragma unroll
             for (int n = 0; n < 2; n++)
-                ldmatrix_x4_trans(b[n], (vb ^ (n << 5)) + i * 8192);
-            fused_products<4>(acc, a, b);
-#line 96 "blocks/fused_t.cuh"
-            fused_products<4>(acc, al, b);
+                #pragma unroll
+                for (int e = 0; e < 2; e++)
+                    x[u][n][e] = 0x1p6f * at[n * 288 + e * 36 + 8 * u];
+        if (i < 32)
+            #pragma unroll
+            for (int u = 0; u < 4; u++)
+                #pragma unroll
+                for (int n = 0; n < 2; n++)
+                    #pragma unroll
+                    for (int e = 0; e < 2; e++) {
+                        const int below = i + 2 * q + 8 * n + e - 8 * u - g;
+                        x[u][n][e] = below > 0 ? x[u][n][e] : below == 0 ? 0x1p6f : 0.0f;
+                    }
+        // Eight columns a group, eight rows a half: what is an operand's part on the left is one on the right, too.
+        u32 h[4][2], lo[4][2];
+        #pragma unroll
+        for (int u = 0; u < 4; u++)
             #pragma unroll
             for (int n = 0; n < 2; n++)
-                ldmatrix_x4_trans(b[n], (vb ^ (n << 5)) + 43008 + i * 8192);
-            fused_products<4>(acc, a, b);
-#line 102 "blocks/fused_t.cuh"
-        }
+                fused_split(x[u][n][0], x[u][n][1], h[u][n], lo[u][n]);
+        #pragma unroll
+        for (int term = 0; term < 3; term++)
+            #pragma unroll
+            for (int mt = 0; mt < 2; mt++) {
+                const u32(&y)[4][2] = term == 1 ? lo : h, (&z)[4][2] = term == 2 ? lo : h;
+                const u32 a[4] = {y[2 * mt][0], y[2 * mt + 1][0], y[2 * mt][1], y[2 * mt + 1][1]};
+                #pragma unroll
+                for (int n = 2 * mt; n < 4; n++)
+                    mma_f16(acc[mt][n], a, z[n][0], z[n][1]);
+            }
     }
+#line 117 "blocks/fused_t.cuh"
     fused_partial(red, acc, 0);
-    block_sync();
+    bar_sync(1, 128);
+    // The sums: the block above those of the diagonal as it is; of these, row r from its entry r + 1 on, then zeros.
     #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        int r = w * 4 + i;
-        ws[r * 36 + l] = 0x1p-12f * fused_total(red, r);
+    for (int i = 0; i < 8; i++) {
+        const int r = 8 * w + i;
+        const float *at = red + r * 32 + (l ^ ((r & 3) << 3));
+        const float sum = 0x1p-12f * ((at[0] + at[1024]) + (at[2048] + at[3072]));
+        if (r < 16 && l >= 16)
+            s[r * 36 + l] = sum;
+        else
+            s[r * 36 + (l & 16) + (l - r - 1 & 15)] = l > r ? sum : 0.0f;
     }
-    block_sync();
+    bar_sync(1, 128);
 
-    if (w == 0) { // lane = row of T; columns of its half one after another, each added to those after it
+    float *t = red; // 32 rows of 36 floats
+    if (w == 0) { // lane = row of T; columns of its half one after another, each added to those after it: the sums move down by one meanwhile
         const int o = l & 16, r = l & 15;
-        const saddr from = to_saddr(ws + o * 37);
-        float x[16], sum[16], f[16];
-        f32x4 g[3][4]; // rows of V'V on their way, two ahead of the chain
+        const float *row = s + o * 37;
+        float sum[17] = {};
+        f32x4 next[4];
         #pragma unroll
-        for (int j = 0; j < 16; j++) {
-            sum[j] = 0.0f;
-            f[j] = tau[o + j];
-        }
-        #pragma unroll
-        for (int i = -2; i < 16; i++) {
+        for (int j = 0; j < 4; j++)
+            next[j] = *(const f32x4 *)(row + 4 * j);
+        #pragma unroll 2
+        for (int i = 0; i < 16; i++) {
+            const f32x4 u[4] = {next[0], next[1], next[2], next[3]};
+            const float f = tau[o + i];
+            row += i < 15 ? 36 : 0;
             #pragma unroll
-            for (int j = (i + 3) / 4; j < 4; j++)
-                if (i + 2 < 16)
-                    g[(i + 2) % 3][j] = lds<f32x4>(from + (i + 2) * 144 + j * 16);
-            if (i < 0)
-                continue;
-            x[i] = r == i ? f[i] : r < i ? -f[i] * sum[i] : 0.0f;
+            for (int j = 0; j < 4; j++)
+                next[j] = *(const f32x4 *)(row + 4 * j);
+            const float x = r == i ? f : r < i ? -f * sum[0] : 0.0f;
+            t[l * 36 + o + i] = x;
             #pragma unroll
-            for (int j = (i + 1) / 4; j < 4; j++) {
-                const f32x4 u = g[i % 3][j];
-                sum[4 * j] = fmaf(x[i], u.x, sum[4 * j]);
-                sum[4 * j + 1] = fmaf(x[i], u.y, sum[4 * j + 1]);
-                sum[4 * j + 2] = fmaf(x[i], u.z, sum[4 * j + 2]);
-                sum[4 * j + 3] = fmaf(x[i], u.w, sum[4 * j + 3]);
+            for (int j = 0; j < 4; j++) {
+                sum[4 * j] = fmaf(x, u[j].x, sum[4 * j + 1]);
+                sum[4 * j + 1] = fmaf(x, u[j].y, sum[4 * j + 2]);
+                sum[4 * j + 2] = fmaf(x, u[j].z, sum[4 * j + 3]);
+                sum[4 * j + 3] = fmaf(x, u[j].w, sum[4 * j + 4]);
             }
         }
         #pragma unroll
-        for (int j = 0; j < 16; j += 4) {
-            *(f32x4 *)(t + l * 32 + o + j) = {x[j], x[j + 1], x[j + 2], x[j + 3]};
-            *(f32x4 *)(t + l * 32 + 16 - o + j) = {0.0f, 0.0f, 0.0f, 0.0f};
-        }
+        for (int j = 0; j < 16; j += 4)
+            *(f32x4 *)(t + l * 36 + 16 - o + j) = {0.0f, 0.0f, 0.0f, 0.0f};
         warp_sync();
-        fused_corner(ws, t);
+        fused_corner(s, t);
     }
-    block_sync();
-    #pragma unroll 1
-    for (int e = tid; e < 128; e += 256) {
-        float x[8];
-        *(f32x4 *)x = *(const f32x4 *)(t + 8 * e);
-        *(f32x4 *)(x + 4) = *(const f32x4 *)(t + 8 * e + 4);
-        const int at = fused_chunk(e >> 2, e & 3);
-        u32x4 hi, lo;
-        fused_split(x[0], x[1], hi.x, lo.x);
-        fused_split(x[2], x[3], hi.y, lo.y);
-        fused_split(x[4], x[5], hi.z, lo.z);
-        fused_split(x[6], x[7], hi.w, lo.w);
-        *(u32x4 *)(planes + at) = hi;
-        *(u32x4 *)(planes + 2048 + at) = lo;
-#line 167 "blocks/fused_t.cuh"
-        #pragma unroll
-        for (int other = 1; other < 2; other++) {
-            const int rank = cluster_rank() ^ other;
-            const u32 to = cluster_map(to_saddr(planes), rank) + at, ready = cluster_map(bar, rank);
-            st_async(to, hi, ready);
-            st_async(to + 2048, lo, ready);
-        }
-#line 175 "blocks/fused_t.cuh"
+    bar_sync(1, 128);
+    const int e = (int)threadIdx.x, at = fused_chunk(e >> 2, e & 3);
+    const float *x = t + (e >> 2) * 36 + (e & 3) * 8;
+    const f32x4 left = *(const f32x4 *)x, right = *(const f32x4 *)(x + 4);
+    u32x4 hi, lo;
+    fused_split(left.x, left.y, hi.x, lo.x);
+    fused_split(left.z, left.w, hi.y, lo.y);
+    fused_split(right.x, right.y, hi.z, lo.z);
+    fused_split(right.z, right.w, hi.w, lo.w);
+    *(u32x4 *)(planes + at) = hi;
+    *(u32x4 *)(planes + 2048 + at) = lo;
+#line 177 "blocks/fused_t.cuh"
+    #pragma unroll
+    for (int other = 1; other < 2; other++) {
+        const int rank = cluster_rank() ^ other;
+        const u32 to = cluster_map(to_saddr(planes), rank) + at, ready = cluster_map(bar, rank);
+        st_async(to, hi, ready);
+        st_async(to + 2048, lo, ready);
     }
-    block_sync();
+#line 185 "blocks/fused_t.cuh"
 }
 #line 1 "blocks/fused_rows.cuh"
 // Householder panel of 32 columns, rows in registers, one fused reduction and one barrier a column, one copy of the step.
@@ -1142,18 +1155,21 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, float *whole
 #line 1 "blocks/gram_panel.cuh"
 // A panel of 32 columns by the Gram recursion (gram_recursion.cuh), with its safety test.
 //
-// Parameters: M, N, K, W, TILES, MT, OUT, PRODUCTS, PLANE, LIMIT (largest deviation of tau v'v / 2 from 1).
+// Parameters: M, N, K, W, TILES, MT, LASTS, LIMIT (largest deviation of tau v'v / 2 from 1).
 // G = P2'P2 and V2 = P2 M are formed as three TF32 products (hi hi + hi lo + lo hi): fp32 level, with fp32's range, so that
 // columns that shrank lose nothing. G takes both operands straight from the accumulators that hold C^T.
 struct gram_shared {
     gram_buffers buffers;
     float gram[32 * 36], m[32 * 40], rv[32 * 36], whole[128];
-    float norms[8][32];
+    float norms[16][32];
     int good;
 };
 
-// This warp's share of G over row tiles from `tile0` on, into its part of red (fused_partial): the 16 x 16 blocks on and above the diagonal.
-QRS_DEV void gram_product(const fused_tile &c, int tile0, float *red)
+// This warp's share of G over its row tiles from `tile0` on, into its part of red (fused_partial): the 16 x 16 blocks on and above the diagonal.
+#line 15 "blocks/gram_panel.cuh"
+// C is in its tile already and this warp's rows are taken from there, by a rolled loop: code that has left the cache costs more than the loads.
+#line 17 "blocks/gram_panel.cuh"
+QRS_DEV void gram_product(const float *tile, int tile0, float *red)
 {
     float acc[2][4][4];
     #pragma unroll
@@ -1163,19 +1179,22 @@ QRS_DEV void gram_product(const fused_tile &c, int tile0, float *red)
             #pragma unroll
             for (int e = 0; e < 4; e++)
                 acc[mt][n][e] = 0.0f;
-    #pragma unroll
-    for (int i = 0; i < 2; i++) {
-        if (i * 8 + (int)warp() < tile0)
+#line 28 "blocks/gram_panel.cuh"
+    const float *at = tile + fused_place();
+    #pragma unroll 1
+    for (int i = (int)warp(); i < 12; i += 8, at += 4608) {
+        if (i < tile0)
             continue;
-        #pragma unroll
+        #pragma unroll 1
         for (int n8 = 0; n8 < 2; n8++) {
+#line 43 "blocks/gram_panel.cuh"
             // Eight columns a group; the two rows of a lane are k = q and k = q + 4 of the product, in both operands alike.
             u32 h[4][2], lo[4][2];
             #pragma unroll
             for (int u = 0; u < 4; u++)
                 #pragma unroll
                 for (int e = 0; e < 2; e++)
-                    gram_split(c[u >> 1][i][n8][(u & 1) * 2 + e], h[u][e], lo[u][e]);
+                    gram_split(at[n8 * 288 + e * 36 + 8 * u], h[u][e], lo[u][e]);
             // One term after another: products into the same sums are as far apart as can be.
             #pragma unroll
             for (int term = 0; term < 3; term++)
@@ -1273,7 +1292,7 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
     fused_tile c;
     gram_apply(c, panel, tile0, s->m);
 
-    // v'v of every column: the rows below the top block here, the rest from V1.
+    // v'v of every column: the rows below the top block, and those of V1 that are this warp's.
     #pragma unroll
     for (int u = 0; u < 4; u++) {
         float part[4] = {0.0f, 0.0f, 0.0f, 0.0f}; // short chains: tau is only as good as this sum
@@ -1292,15 +1311,15 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
         if ((l & 3) == 0)
             s->norms[w][u * 8 + (l >> 2)] = sum;
     }
+    float top = 0.0f;
+    #pragma unroll
+    for (int i = w; i < 32; i += 8)
+        top = i > l ? fmaf(s->rv[i * 36 + l], s->rv[i * 36 + l], top) : top;
+    s->norms[8 + w][l] = top;
     block_sync();
     float part[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
     #pragma unroll
-    for (int i = 0; i < 32; i++) {
-        float x = i > l ? s->rv[i * 36 + l] : 0.0f;
-        part[i & 7] = fmaf(x, x, part[i & 7]);
-    }
-    #pragma unroll
-    for (int u = 0; u < 8; u++)
+    for (int u = 0; u < 16; u++)
         part[u & 7] += s->norms[u][l];
     const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
     const float t = tau[l];
@@ -1317,7 +1336,7 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
     fused_give(c, panel - first * 36, tile0 + 2);
     return true;
 }
-#line 259 "families/fused.lua"
+#line 260 "families/fused.lua"
 
 #line 1 "blocks/fused_walk.cuh"
 // The finished panels' way to a block: where their V and T are, and the loop that applies them.
@@ -1336,7 +1355,7 @@ struct fused_matrix {
 
 // Byte offset of panel p's trapezoid among those before it (one plane).
 QRS_DEV int fused_trapezoid(int p) { return (p * 192 - 16 * p * (p - 1)) * 64; }
-// Where a panel's V and T go in shared memory once it is made.
+#line 18 "blocks/fused_walk.cuh"
 QRS_DEV u8 *fused_v(int p) { return dynamic_smem() + 0 + fused_trapezoid(p); }
 QRS_DEV u8 *fused_t(int p) { return dynamic_smem() + 86016 + p * 4096; }
 
@@ -1368,13 +1387,15 @@ QRS_DEV void fused_came(u32 parity)
 }
 #line 85 "blocks/fused_walk.cuh"
 
+#line 100 "blocks/fused_walk.cuh"
+
 // Applies panels 0 .. k-1 to block k. sums: W x 4 KB + 4,608 + 2,048 bytes a plane, for partial sums; every thread is done with them on return.
 QRS_DEV void fused_update(fused_tile &c, int k, float *sums, const fused_matrix &matrix)
 {
     const int done = k < 6 ? k : 6;
     float *ws = sums + 8192;
     u8 *wp = (u8 *)sums + 37376;
-#line 93 "blocks/fused_walk.cuh"
+#line 108 "blocks/fused_walk.cuh"
     #pragma unroll 1
     for (int p = 0; p < done; p++) {
         const bool own = p % 2 == cluster_rank();
@@ -1385,75 +1406,78 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, const fused_matrix 
         fused_apply(c, p, to_saddr(fused_v(p)), sums, ws, wp, fused_t(p), own ? 0 : fused_t_ready(p), matrix.parity);
     }
     block_sync();
-#line 167 "blocks/fused_walk.cuh"
+#line 182 "blocks/fused_walk.cuh"
 }
-#line 261 "families/fused.lua"
+#line 262 "families/fused.lua"
 
 QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau,
                                        i64 stride_tau, int *info, i64 batch, u8 *v_scratch, u8 *t_scratch)
 {
-#line 266 "families/fused.lua"
+#line 267 "families/fused.lua"
     release_next();
     wait_for_earlier();
-#line 269 "families/fused.lua"
+#line 270 "families/fused.lua"
     u8 *smem = dynamic_smem();
-#line 271 "families/fused.lua"
+#line 272 "families/fused.lua"
     gram_shared *gs = (gram_shared *)(smem + 156928);
-#line 273 "families/fused.lua"
+#line 274 "families/fused.lua"
     const int tid = (int)threadIdx.x;
     const i64 unit = blockIdx.x / 2; // the CTAs that share a matrix
     fused_matrix matrix = {v_scratch + unit * 0, t_scratch + unit * 0, 0, 0};
-#line 277 "families/fused.lua"
+#line 278 "families/fused.lua"
     const int rank = cluster_rank();
-#line 279 "families/fused.lua"
+#line 280 "families/fused.lua"
     i64 b = unit;
     int k = rank, flags = 0, turn = 0;
-    fused_request(fused_all(), (float *)(smem + 175872), a + b * stride_a, lda, 32 * k);
+    fused_request(fused_all(), (float *)(smem + 176896), a + b * stride_a, lda, 32 * k);
     cp_async_commit();
-#line 284 "families/fused.lua"
+#line 285 "families/fused.lua"
     float *found_by = (float *)(smem + 115320); // what all CTAs found, in that of rank 0; matrices take turns
     if (tid < 12)
         mbar_init(fused_ready(tid), 1);
     fence_mbar_init();
     cluster_sync();
-#line 290 "families/fused.lua"
+#line 291 "families/fused.lua"
     fused_expect();
-#line 294 "families/fused.lua"
+#line 295 "families/fused.lua"
     // The block before, whose columns are yet to be written.
     i64 b_before = 0;
     int k_before = -1;
     cp_async_wait<0>();
     block_sync();
     int unused;
-    fused_exponents(fused_all(), (float *)(smem + 175872), (fused_scales *)(smem + 114688), (fused_largest *)(smem + 110592), unused);
+    fused_exponents(fused_all(), (float *)(smem + 176896), (fused_scales *)(smem + 114688), (fused_largest *)(smem + 110592), unused);
     block_sync();
-#line 303 "families/fused.lua"
+#line 304 "families/fused.lua"
     #pragma unroll 1
     while (b < batch) { // a column block a turn
         const int first = 32 * k, rows = 192 - first;
-        float *tile = (float *)(smem + 175872 + turn * 27648), *panel = tile + first * 36;
+        float *tile = (float *)(smem + 176896 + turn * 27648), *panel = tile + first * 36;
         float *sums = (float *)(smem + 115456); // where C is while in registers, or beside it
         fused_scales *scales = (fused_scales *)(smem + 114688 + turn * 132);
         float *stau = (float *)(smem + 114432) + 32 * turn;
-#line 311 "families/fused.lua"
+#line 312 "families/fused.lua"
         const int found = scales->found, ex = scales->exponent[lane()];
-#line 318 "families/fused.lua"
+#line 319 "families/fused.lua"
         const bool filled = found != 0, factor = filled && k < 6;
         flags |= found >> 1;
         if (filled) {
             fused_tile c;
+#line 326 "families/fused.lua"
             fused_take(c, tile, ex);
             block_sync(); // partial sums go where the tile lies
             fused_update(c, k, sums, matrix);
-#line 326 "families/fused.lua"
+#line 330 "families/fused.lua"
+            fused_give(c, tile, 0);
+            warp_sync();
+#line 334 "families/fused.lua"
             if (factor) {
-                gram_product(c, 2 * k + 2, sums);
+                gram_product(tile, 2 * k + 2, (float *)(smem + 115456));
                 block_sync();
-                gram_total(sums, gs->gram);
+                gram_total((float *)(smem + 115456), gs->gram);
                 block_sync();
             }
-#line 333 "families/fused.lua"
-            fused_give(c, tile, 0);
+#line 344 "families/fused.lua"
         } else if (k < 6) { // a zero block stays zero under any reflector
             matrix.zero |= 1u << k;
             if (tid < 32)
@@ -1462,15 +1486,15 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         const bool last = k + 2 >= 6;
         const i64 b_next = last ? b + gridDim.x / 2 : b;
         const int k_next = last ? rank : k + 2;
-#line 347 "families/fused.lua"
+#line 357 "families/fused.lua"
         block_sync();
-#line 349 "families/fused.lua"
+#line 359 "families/fused.lua"
         if (warp() < 4) {
             if (factor)
                 gram_factor(panel, first, gs, stau);
         } else {
             const fused_team side = {tid - 128, 128, (int)warp() - 4, 4, 2};
-            float *other = (float *)(smem + 175872 + (turn ^ 1) * 27648);
+            float *other = (float *)(smem + 176896 + (turn ^ 1) * 27648);
             fused_scales *others = (fused_scales *)(smem + 114688 + (turn ^ 1) * 132);
             if (k_before >= 0)
                 fused_leave(side, other, h + b_before * stride_h, ldh, k_before, others->exponent, tau + b_before * stride_tau, (float *)(smem + 114432) + 32 * (turn ^ 1));
@@ -1484,38 +1508,42 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
         }
         block_sync();
-#line 373 "families/fused.lua"
+#line 383 "families/fused.lua"
         if (factor) {
-#line 375 "families/fused.lua"
+#line 385 "families/fused.lua"
             const bool by_gram = gram_finish(panel, first, gs, stau);
             if (!by_gram)
                 flags |= 2;
             if (!by_gram)
-#line 380 "families/fused.lua"
+#line 390 "families/fused.lua"
             fused_rows(panel, rows, 176 - first < 32 ? 176 - first : 32, (fused_step *)(smem + 110592), stau);
             block_sync();
-#line 386 "families/fused.lua"
         }
-#line 390 "families/fused.lua"
-        if (k < 5) { // a zero panel too: the others count on it, and with tau = 0 it does nothing
-            if (!filled)
-                block_sync(); // stau
-            fused_reflectors(panel, rows, fused_v(k), fused_ready(k));
-            block_sync();
-            fused_build_t(k, to_saddr(fused_v(k)), (float *)(smem + 115456), (float *)(smem + 115456) + 8192, stau, fused_t(k), fused_t_ready(k));
+#line 401 "families/fused.lua"
+        // Four warps make T while the others write V. The next barrier of the block, behind what of the next block needs neither, ends it.
+        if (k < 5 && warp() >= 4) {
+            const fused_team team = {tid - 128, 128, (int)warp() - 4, 4, 2};
+            if (true)
+                fused_reflectors(team, panel, rows, fused_v(k), fused_ready(k));
+#line 411 "families/fused.lua"
         }
-#line 424 "families/fused.lua"
+        if (k < 5 && warp() < 4) {
+            if (true)
+                fused_build_t(panel, rows, stau, (float *)(smem + 115456), (float *)(smem + 115456) + 8192, fused_t(k), fused_t_ready(k));
+#line 418 "families/fused.lua"
+        }
+#line 439 "families/fused.lua"
         if (last) {
-#line 426 "families/fused.lua"
+#line 441 "families/fused.lua"
             if (tid == 0)
                 sts_remote(cluster_map(to_saddr(found_by + matrix.parity * 2 + rank), 0), (float)flags);
-#line 429 "families/fused.lua"
+#line 444 "families/fused.lua"
             fused_came(matrix.parity);
-#line 431 "families/fused.lua"
+#line 446 "families/fused.lua"
             cluster_sync(); // and nobody writes over V while it is applied elsewhere
-#line 433 "families/fused.lua"
+#line 448 "families/fused.lua"
             fused_expect();
-#line 435 "families/fused.lua"
+#line 450 "families/fused.lua"
             if (info && rank == 0 && tid == 0) {
                 for (int i = 0; i < 2; i++)
                     flags |= (int)found_by[matrix.parity * 2 + i];
@@ -1523,25 +1551,25 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
             matrix.parity ^= 1;
             matrix.zero = 0;
-#line 447 "families/fused.lua"
+#line 462 "families/fused.lua"
             flags = 0;
         }
-#line 450 "families/fused.lua"
+#line 465 "families/fused.lua"
         b_before = b;
         k_before = k;
-#line 454 "families/fused.lua"
+#line 469 "families/fused.lua"
         turn ^= 1;
-#line 456 "families/fused.lua"
+#line 471 "families/fused.lua"
         b = b_next;
         k = k_next;
     }
-#line 460 "families/fused.lua"
+#line 475 "families/fused.lua"
     if (k_before >= 0) {
         block_sync();
-        fused_leave(fused_all(), (float *)(smem + 175872 + (turn ^ 1) * 27648), h + b_before * stride_h, ldh, k_before,
+        fused_leave(fused_all(), (float *)(smem + 176896 + (turn ^ 1) * 27648), h + b_before * stride_h, ldh, k_before,
                     ((fused_scales *)(smem + 114688 + (turn ^ 1) * 132))->exponent, tau + b_before * stride_tau,
                     (float *)(smem + 114432) + 32 * (turn ^ 1));
     }
-#line 467 "families/fused.lua"
+#line 482 "families/fused.lua"
 }
 QRS_ENTRY(fused)
