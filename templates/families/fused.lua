@@ -82,6 +82,7 @@ local function layout(shape, device, p)
   v.O_SCALES = take(v.OVERLAP and 2 * 132 or 132)
   v.O_FLAG = take(32)
   v.O_READY = take(v.CLUSTER > 1 and v.KP * 20 + v.CLUSTER * 8 or 0) -- two mbarriers a panel, whether it was skipped, what the CTAs found
+  v.O_FULL = take(v.CLUSTER > 1 and not v.RESIDENT and v.STAGES * 8 or 0) -- an mbarrier a stage
   v.O_SUM = v.LASTS and not v.APART and v.STAGE >= v.O_WP and v.O_V + v.STAGE or take(v.APART and sums or v.LASTS and v.O_WP or 0)
   v.RED = v.LASTS and "(float *)(smem + " .. v.O_SUM .. ")" or "tile" -- sums that are formed while the tile is filled, if it can be helped
   v.GRAM = p.method == "gram"
@@ -273,7 +274,7 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
 % end
     const int tid = (int)threadIdx.x;
     const i64 unit = blockIdx.x${CLUSTER > 1 and " / " .. CLUSTER or ""}; // the CTAs that share a matrix
-    fused_matrix matrix = {v_scratch + unit * ${RESIDENT and 0 or V_BYTES * PLANES}, t_scratch + unit * ${RESIDENT and 0 or KP * 4096}, 0, 0};
+    fused_matrix matrix = {v_scratch + unit * ${RESIDENT and 0 or V_BYTES * PLANES}, t_scratch + unit * ${RESIDENT and 0 or KP * 4096}, 0, 0${CLUSTER > 1 and not RESIDENT and ", 0" or ""}};
 % if CLUSTER > 1 then
     const int rank = cluster_rank();
 % end
@@ -285,6 +286,10 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
     float *found_by = (float *)(smem + ${O_READY + KP * 20}); // what all CTAs found, in that of rank 0; matrices take turns
     if (tid < ${2 * KP})
         mbar_init(fused_ready(tid), 1);
+% if not RESIDENT then
+    if (tid < ${STAGES})
+        mbar_init(fused_full(tid), 1);
+% end
     fence_mbar_init();
     cluster_sync();
 % if RESIDENT then
