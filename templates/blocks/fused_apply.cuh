@@ -96,14 +96,9 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         }
         fused_partial(red, acc, ${4 // HALVES} * half);
     }
-% if CLUSTER > 1 and RESIDENT then
-    if (t_ready)
-        mbar_wait(t_ready, parity);
-% elseif CLUSTER > 1 then
-    mbar_wait_cluster(t_ready, parity);
-% end
 % if CLUSTER > 1 and not RESIDENT then
     if (late) {
+        mbar_wait_cluster(t_ready, parity);
         for (int i = (int)threadIdx.x; i < 256; i += ${THREADS})
             cp_async16(to_saddr(t) + 16 * i, late + 16 * i);
         cp_async_commit();
@@ -131,6 +126,10 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
     // W'^T = W^T T with three products whatever the update takes: they are few, and two roundings more would cost accuracy. A warp forms tiles of 16 x 8;
     // the minus sign makes the second product an accumulation.
     const saddr wa = to_saddr(wp);
+% if CLUSTER > 1 and RESIDENT then
+    if (t_ready)
+        mbar_wait(t_ready, parity);
+% end
 % if W > 8 then
     if (w < 8)
 % end

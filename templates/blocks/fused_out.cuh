@@ -78,38 +78,47 @@ QRS_DEV int fused_chunk(int row, int chunk) { return row * 64 + ((chunk ^ ((row 
 QRS_DEV void fused_reflectors(fused_team team, const float *panel, int rows, u8 *v${RESIDENT and CLUSTER > 1 and ", saddr bar" or ""})
 {
     #pragma unroll 1
-    for (int e = team.thread; e < rows * 4; e += team.threads) {
-        const int i = e >> 2, j = (e & 3) * 8;
-        float y[8];
-        *(f32x4 *)y = *(const f32x4 *)(panel + i * 36 + j);
-        *(f32x4 *)(y + 4) = *(const f32x4 *)(panel + i * 36 + j + 4);
-        u32x4 hi, lo;
+    for (int start = team.thread; start < rows * 4; start += 4 * team.threads) { // four chunks at once: their loads first
+        float y[4][8];
         #pragma unroll
-        for (int u = 0; u < 8; u++)
-            y[u] *= 0x1p6f;
-        if (i < 32)
+        for (int c = 0; c < 4; c++) {
+            const int e = start + c * team.threads < rows * 4 ? start + c * team.threads : start;
+            *(f32x4 *)y[c] = *(const f32x4 *)(panel + (e >> 2) * 36 + (e & 3) * 8);
+            *(f32x4 *)(y[c] + 4) = *(const f32x4 *)(panel + (e >> 2) * 36 + (e & 3) * 8 + 4);
+        }
+        #pragma unroll
+        for (int c = 0; c < 4; c++) {
+            const int e = start + c * team.threads, i = e >> 2, j = (e & 3) * 8;
+            if (e >= rows * 4)
+                break;
             #pragma unroll
             for (int u = 0; u < 8; u++)
-                y[u] = i > j + u ? y[u] : i == j + u ? 0x1p6f : 0.0f;
-        fused_split(y[0], y[1], hi.x, lo.x);
-        fused_split(y[2], y[3], hi.y, lo.y);
-        fused_split(y[4], y[5], hi.z, lo.z);
-        fused_split(y[6], y[7], hi.w, lo.w);
-        const int at = fused_chunk(i, e & 3);
-        *(u32x4 *)(v + at) = hi;
+                y[c][u] *= 0x1p6f;
+            if (c == 0 && i < 32) // a team has 128 threads or more, so the top block is in the first chunks
+                #pragma unroll
+                for (int u = 0; u < 8; u++)
+                    y[c][u] = i > j + u ? y[c][u] : i == j + u ? 0x1p6f : 0.0f;
+            u32x4 hi, lo;
+            fused_split(y[c][0], y[c][1], hi.x, lo.x);
+            fused_split(y[c][2], y[c][3], hi.y, lo.y);
+            fused_split(y[c][4], y[c][5], hi.z, lo.z);
+            fused_split(y[c][6], y[c][7], hi.w, lo.w);
+            const int at = fused_chunk(i, e & 3);
+            *(u32x4 *)(v + at) = hi;
 % if PRODUCTS == 3 then
-        *(u32x4 *)(v + ${RESIDENT and PLANE or V_BYTES} + at) = lo;
+            *(u32x4 *)(v + ${RESIDENT and PLANE or V_BYTES} + at) = lo;
 % end
 % if RESIDENT and CLUSTER > 1 then
-        #pragma unroll
-        for (int other = 1; other < ${CLUSTER}; other++) {
-            const int rank = cluster_rank() ^ other;
-            const u32 to = cluster_map(to_saddr(v), rank) + at, ready = cluster_map(bar, rank);
-            st_async(to, hi, ready);
+            #pragma unroll
+            for (int other = 1; other < ${CLUSTER}; other++) {
+                const int rank = cluster_rank() ^ other;
+                const u32 to = cluster_map(to_saddr(v), rank) + at, ready = cluster_map(bar, rank);
+                st_async(to, hi, ready);
 % if PRODUCTS == 3 then
-            st_async(to + ${PLANE}, lo, ready);
+                st_async(to + ${PLANE}, lo, ready);
+% end
+            }
 % end
         }
-% end
     }
 }

@@ -58,6 +58,18 @@ QRS_DEV void fused_corner(const float *s, float *t)
             t[(8 * n + 2 * q + (e & 1)) * 36 + 16 + g + (e >> 1) * 8] = z[n][e];
 }
 
+// A lane's 16 of 16 rows by 32 columns: x[u][n][e] is at row 8 n + e, column 8 u.
+QRS_DEV void fused_pick(float (&x)[4][2][2], const float *at)
+{
+    #pragma unroll
+    for (int u = 0; u < 4; u++)
+        #pragma unroll
+        for (int n = 0; n < 2; n++)
+            #pragma unroll
+            for (int e = 0; e < 2; e++)
+                x[u][n][e] = at[n * 288 + e * 36 + 8 * u];
+}
+
 // Four warps, the block's first: T from the panel (rows 36 apart; V below its diagonal) and tau. red: 4 x 4 KB, s: 32 rows of 36 floats${LASTS and "" or " (the panel may lie there)"}. Planes of
 // fp16 go to `planes`${CLUSTER > 1 and RESIDENT and ", and there in the other CTAs too, counted on their mbarriers `bar`" or not RESIDENT and " (scratch)" or ""}.
 QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float *red, float *s, u8 *planes${CLUSTER > 1 and RESIDENT and ", saddr bar" or ""})
@@ -72,17 +84,12 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
             #pragma unroll
             for (int e = 0; e < 4; e++)
                 acc[mt][n][e] = 0.0f;
+    float x[4][2][2]; // rows ahead by one turn
+    const float *at = panel + (16 * w + 2 * q) * 36 + g;
+    if (16 * w < rows)
+        fused_pick(x, at);
     #pragma unroll 1
     for (int i = 16 * w; i < rows; i += 64) {
-        const float *at = panel + (i + 2 * q) * 36 + g;
-        float x[4][2][2];
-        #pragma unroll
-        for (int u = 0; u < 4; u++)
-            #pragma unroll
-            for (int n = 0; n < 2; n++)
-                #pragma unroll
-                for (int e = 0; e < 2; e++)
-                    x[u][n][e] = 0x1p6f * at[n * 288 + e * 36 + 8 * u];
         if (i < 32)
             #pragma unroll
             for (int u = 0; u < 4; u++)
@@ -91,7 +98,7 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
                     #pragma unroll
                     for (int e = 0; e < 2; e++) {
                         const int below = i + 2 * q + 8 * n + e - 8 * u - g;
-                        x[u][n][e] = below > 0 ? x[u][n][e] : below == 0 ? 0x1p6f : 0.0f;
+                        x[u][n][e] = below > 0 ? x[u][n][e] : below == 0 ? 1.0f : 0.0f;
                     }
         // Eight columns a group, eight rows a half: what is an operand's part on the left is one on the right, too.
         u32 h[4][2], lo[4][2];
@@ -99,7 +106,10 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
         for (int u = 0; u < 4; u++)
             #pragma unroll
             for (int n = 0; n < 2; n++)
-                fused_split(x[u][n][0], x[u][n][1], h[u][n], lo[u][n]);
+                fused_split(0x1p6f * x[u][n][0], 0x1p6f * x[u][n][1], h[u][n], lo[u][n]);
+        at += 64 * 36;
+        if (i + 64 < rows)
+            fused_pick(x, at);
         #pragma unroll
         for (int term = 0; term < ${PRODUCTS}; term++)
             #pragma unroll
@@ -163,21 +173,21 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
         fused_corner(s, t);
     }
     bar_sync(1, 128);
-    const int e = (int)threadIdx.x, at = fused_chunk(e >> 2, e & 3);
-    const float *x = t + (e >> 2) * 36 + (e & 3) * 8;
-    const f32x4 left = *(const f32x4 *)x, right = *(const f32x4 *)(x + 4);
+    const int e = (int)threadIdx.x, place = fused_chunk(e >> 2, e & 3);
+    const float *from = t + (e >> 2) * 36 + (e & 3) * 8;
+    const f32x4 left = *(const f32x4 *)from, right = *(const f32x4 *)(from + 4);
     u32x4 hi, lo;
     fused_split(left.x, left.y, hi.x, lo.x);
     fused_split(left.z, left.w, hi.y, lo.y);
     fused_split(right.x, right.y, hi.z, lo.z);
     fused_split(right.z, right.w, hi.w, lo.w);
-    *(u32x4 *)(planes + at) = hi;
-    *(u32x4 *)(planes + 2048 + at) = lo;
+    *(u32x4 *)(planes + place) = hi;
+    *(u32x4 *)(planes + 2048 + place) = lo;
 % if RESIDENT and CLUSTER > 1 then
     #pragma unroll
     for (int other = 1; other < ${CLUSTER}; other++) {
         const int rank = cluster_rank() ^ other;
-        const u32 to = cluster_map(to_saddr(planes), rank) + at, ready = cluster_map(bar, rank);
+        const u32 to = cluster_map(to_saddr(planes), rank) + place, ready = cluster_map(bar, rank);
         st_async(to, hi, ready);
         st_async(to + 2048, lo, ready);
     }

@@ -30,7 +30,7 @@ QRS_DEV void gram_product(${LASTS and "const float *tile" or "const fused_tile &
     for (int i = (int)warp(); i < ${MT // 16}; i += ${W}, at += ${W * 576}) {
         if (i < tile0)
             continue;
-        #pragma unroll 1
+        #pragma unroll
         for (int n8 = 0; n8 < 2; n8++) {
 % else
     #pragma unroll
@@ -93,7 +93,7 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
                 #pragma unroll
                 for (int e = 0; e < 4; e++)
                     v[mt][i][n][e] = 0.0f;
-    #pragma unroll 1
+    #pragma unroll 2
     for (int kk = 0; kk < 4; kk++) {
         u32 h[2][4], lo[2][4];
         #pragma unroll
