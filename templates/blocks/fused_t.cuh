@@ -145,14 +145,16 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
         const float *row = s + o * 37;
         float sum[17] = {};
         f32x4 next[4];
+        float next_f = tau[o];
         #pragma unroll
         for (int j = 0; j < 4; j++)
             next[j] = *(const f32x4 *)(row + 4 * j);
         #pragma unroll 2
         for (int i = 0; i < 16; i++) {
             const f32x4 u[4] = {next[0], next[1], next[2], next[3]};
-            const float f = tau[o + i];
+            const float f = next_f;
             row += i < 15 ? 36 : 0;
+            next_f = tau[o + (i < 15 ? i + 1 : i)];
             #pragma unroll
             for (int j = 0; j < 4; j++)
                 next[j] = *(const f32x4 *)(row + 4 * j);

@@ -183,8 +183,10 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
         tau[l] = t == 0.0f ? 0.0f : div_rn(2.0f, square); // of the v that is stored
 
     #pragma unroll 1
-    for (int e = threadIdx.x; e < 1024; e += ${32 * W})
-        panel[(e >> 5) * 36 + (e & 31)] = s->rv[(e >> 5) * 36 + (e & 31)];
+    for (int e = threadIdx.x; e < 256; e += ${32 * W}) {
+        const int at = (e >> 3) * 36 + (e & 7) * 4;
+        *(f32x4 *)(panel + at) = *(const f32x4 *)(s->rv + at);
+    }
     fused_give(c, panel - first * 36, tile0 + 2);
     return true;
 }
