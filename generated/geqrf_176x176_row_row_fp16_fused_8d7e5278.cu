@@ -1,4 +1,4 @@
-#line 224 "families/fused.lua"
+#line 225 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -6,9 +6,9 @@
 #include "device/mma.cuh"
 #include "device/copy.cuh"
 #include "device/launch.cuh"
-#line 236 "families/fused.lua"
+#line 237 "families/fused.lua"
 #include "device/cluster.cuh"
-#line 238 "families/fused.lua"
+#line 239 "families/fused.lua"
 
 using namespace qrs;
 
@@ -318,38 +318,47 @@ QRS_DEV int fused_chunk(int row, int chunk) { return row * 64 + ((chunk ^ ((row 
 QRS_DEV void fused_reflectors(fused_team team, const float *panel, int rows, u8 *v, saddr bar)
 {
     #pragma unroll 1
-    for (int e = team.thread; e < rows * 4; e += team.threads) {
-        const int i = e >> 2, j = (e & 3) * 8;
-        float y[8];
-        *(f32x4 *)y = *(const f32x4 *)(panel + i * 36 + j);
-        *(f32x4 *)(y + 4) = *(const f32x4 *)(panel + i * 36 + j + 4);
-        u32x4 hi, lo;
+    for (int start = team.thread; start < rows * 4; start += 4 * team.threads) { // four chunks at once: their loads first
+        float y[4][8];
         #pragma unroll
-        for (int u = 0; u < 8; u++)
-            y[u] *= 0x1p6f;
-        if (i < 32)
+        for (int c = 0; c < 4; c++) {
+            const int e = start + c * team.threads < rows * 4 ? start + c * team.threads : start;
+            *(f32x4 *)y[c] = *(const f32x4 *)(panel + (e >> 2) * 36 + (e & 3) * 8);
+            *(f32x4 *)(y[c] + 4) = *(const f32x4 *)(panel + (e >> 2) * 36 + (e & 3) * 8 + 4);
+        }
+        #pragma unroll
+        for (int c = 0; c < 4; c++) {
+            const int e = start + c * team.threads, i = e >> 2, j = (e & 3) * 8;
+            if (e >= rows * 4)
+                break;
             #pragma unroll
             for (int u = 0; u < 8; u++)
-                y[u] = i > j + u ? y[u] : i == j + u ? 0x1p6f : 0.0f;
-        fused_split(y[0], y[1], hi.x, lo.x);
-        fused_split(y[2], y[3], hi.y, lo.y);
-        fused_split(y[4], y[5], hi.z, lo.z);
-        fused_split(y[6], y[7], hi.w, lo.w);
-        const int at = fused_chunk(i, e & 3);
-        *(u32x4 *)(v + at) = hi;
-#line 101 "blocks/fused_out.cuh"
-        *(u32x4 *)(v + 43008 + at) = lo;
-#line 104 "blocks/fused_out.cuh"
-        #pragma unroll
-        for (int other = 1; other < 2; other++) {
-            const int rank = cluster_rank() ^ other;
-            const u32 to = cluster_map(to_saddr(v), rank) + at, ready = cluster_map(bar, rank);
-            st_async(to, hi, ready);
-#line 110 "blocks/fused_out.cuh"
-            st_async(to + 43008, lo, ready);
+                y[c][u] *= 0x1p6f;
+            if (c == 0 && i < 32) // a team has 128 threads or more, so the top block is in the first chunks
+                #pragma unroll
+                for (int u = 0; u < 8; u++)
+                    y[c][u] = i > j + u ? y[c][u] : i == j + u ? 0x1p6f : 0.0f;
+            u32x4 hi, lo;
+            fused_split(y[c][0], y[c][1], hi.x, lo.x);
+            fused_split(y[c][2], y[c][3], hi.y, lo.y);
+            fused_split(y[c][4], y[c][5], hi.z, lo.z);
+            fused_split(y[c][6], y[c][7], hi.w, lo.w);
+            const int at = fused_chunk(i, e & 3);
+            *(u32x4 *)(v + at) = hi;
+#line 109 "blocks/fused_out.cuh"
+            *(u32x4 *)(v + 43008 + at) = lo;
 #line 112 "blocks/fused_out.cuh"
+            #pragma unroll
+            for (int other = 1; other < 2; other++) {
+                const int rank = cluster_rank() ^ other;
+                const u32 to = cluster_map(to_saddr(v), rank) + at, ready = cluster_map(bar, rank);
+                st_async(to, hi, ready);
+#line 118 "blocks/fused_out.cuh"
+                st_async(to + 43008, lo, ready);
+#line 120 "blocks/fused_out.cuh"
+            }
+#line 122 "blocks/fused_out.cuh"
         }
-#line 114 "blocks/fused_out.cuh"
     }
 }
 #line 1 "blocks/fused_apply.cuh"
@@ -449,10 +458,7 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         }
         fused_partial(red, acc, 4 * half);
     }
-#line 100 "blocks/fused_apply.cuh"
-    if (t_ready)
-        mbar_wait(t_ready, parity);
-#line 112 "blocks/fused_apply.cuh"
+#line 107 "blocks/fused_apply.cuh"
     block_sync();
 
     // Rows of W^T (columns of C) are dealt to the warps: sum, and both halves of it in fp16 where the sums in `ws` were.
@@ -466,13 +472,16 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         *(u16 *)(wt + at) = hi;
         *(u16 *)(wt + 2048 + at) = f16_bits(y - f16_value(hi));
     }
-#line 129 "blocks/fused_apply.cuh"
+#line 124 "blocks/fused_apply.cuh"
     block_sync();
 
     // W'^T = W^T T with three products whatever the update takes: they are few, and two roundings more would cost accuracy. A warp forms tiles of 16 x 8;
     // the minus sign makes the second product an accumulation.
     const saddr wa = to_saddr(wp);
-#line 137 "blocks/fused_apply.cuh"
+#line 130 "blocks/fused_apply.cuh"
+    if (t_ready)
+        mbar_wait(t_ready, parity);
+#line 136 "blocks/fused_apply.cuh"
     #pragma unroll
     for (int tile = w; tile < 8; tile += 8) {
         const int mt = tile & 1, n = tile >> 1;
@@ -500,9 +509,9 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
             u32 hi, lo;
             fused_split(-0x1p-4f * d[2 * h], -0x1p-4f * d[2 * h + 1], hi, lo);
             *(u32 *)at = hi;
-#line 165 "blocks/fused_apply.cuh"
+#line 164 "blocks/fused_apply.cuh"
             *(u32 *)(at + 2048) = lo;
-#line 167 "blocks/fused_apply.cuh"
+#line 166 "blocks/fused_apply.cuh"
         }
     }
     block_sync();
@@ -514,12 +523,12 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         #pragma unroll
         for (int mt = 0; mt < 2; mt++)
             ldmatrix_x4(a[mt], wa + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
-#line 179 "blocks/fused_apply.cuh"
+#line 178 "blocks/fused_apply.cuh"
         u32 al[2][4];
         #pragma unroll
         for (int mt = 0; mt < 2; mt++)
             ldmatrix_x4(al[mt], wa + 2048 + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
-#line 184 "blocks/fused_apply.cuh"
+#line 183 "blocks/fused_apply.cuh"
         #pragma unroll
         for (int i = 0; i < 2; i++) {
             const int tile = i * 8 + w;
@@ -531,7 +540,7 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     mma_f16(c[mt][i][0], a[mt], b[0], b[1]);
                     mma_f16(c[mt][i][1], a[mt], b[2], b[3]);
                 }
-#line 196 "blocks/fused_apply.cuh"
+#line 195 "blocks/fused_apply.cuh"
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++) {
                     mma_f16(c[mt][i][0], al[mt], b[0], b[1]);
@@ -544,7 +553,7 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     mma_f16(c[mt][i][0], a[mt], bl[0], bl[1]);
                     mma_f16(c[mt][i][1], a[mt], bl[2], bl[3]);
                 }
-#line 209 "blocks/fused_apply.cuh"
+#line 208 "blocks/fused_apply.cuh"
             }
         }
     }
@@ -622,6 +631,18 @@ QRS_DEV void fused_corner(const float *s, float *t)
             t[(8 * n + 2 * q + (e & 1)) * 36 + 16 + g + (e >> 1) * 8] = z[n][e];
 }
 
+// A lane's 16 of 16 rows by 32 columns: x[u][n][e] is at row 8 n + e, column 8 u.
+QRS_DEV void fused_pick(float (&x)[4][2][2], const float *at)
+{
+    #pragma unroll
+    for (int u = 0; u < 4; u++)
+        #pragma unroll
+        for (int n = 0; n < 2; n++)
+            #pragma unroll
+            for (int e = 0; e < 2; e++)
+                x[u][n][e] = at[n * 288 + e * 36 + 8 * u];
+}
+
 // Four warps, the block's first: T from the panel (rows 36 apart; V below its diagonal) and tau. red: 4 x 4 KB, s: 32 rows of 36 floats. Planes of
 // fp16 go to `planes`, and there in the other CTAs too, counted on their mbarriers `bar`.
 QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float *red, float *s, u8 *planes, saddr bar)
@@ -636,17 +657,12 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
             #pragma unroll
             for (int e = 0; e < 4; e++)
                 acc[mt][n][e] = 0.0f;
+    float x[4][2][2]; // rows ahead by one turn
+    const float *at = panel + (16 * w + 2 * q) * 36 + g;
+    if (16 * w < rows)
+        fused_pick(x, at);
     #pragma unroll 1
     for (int i = 16 * w; i < rows; i += 64) {
-        const float *at = panel + (i + 2 * q) * 36 + g;
-        float x[4][2][2];
-        #pragma unroll
-        for (int u = 0; u < 4; u++)
-            #pragma unroll
-            for (int n = 0; n < 2; n++)
-                #pragma unroll
-                for (int e = 0; e < 2; e++)
-                    x[u][n][e] = 0x1p6f * at[n * 288 + e * 36 + 8 * u];
         if (i < 32)
             #pragma unroll
             for (int u = 0; u < 4; u++)
@@ -655,7 +671,7 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
                     #pragma unroll
                     for (int e = 0; e < 2; e++) {
                         const int below = i + 2 * q + 8 * n + e - 8 * u - g;
-                        x[u][n][e] = below > 0 ? x[u][n][e] : below == 0 ? 0x1p6f : 0.0f;
+                        x[u][n][e] = below > 0 ? x[u][n][e] : below == 0 ? 1.0f : 0.0f;
                     }
         // Eight columns a group, eight rows a half: what is an operand's part on the left is one on the right, too.
         u32 h[4][2], lo[4][2];
@@ -663,7 +679,10 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
         for (int u = 0; u < 4; u++)
             #pragma unroll
             for (int n = 0; n < 2; n++)
-                fused_split(x[u][n][0], x[u][n][1], h[u][n], lo[u][n]);
+                fused_split(0x1p6f * x[u][n][0], 0x1p6f * x[u][n][1], h[u][n], lo[u][n]);
+        at += 64 * 36;
+        if (i + 64 < rows)
+            fused_pick(x, at);
         #pragma unroll
         for (int term = 0; term < 3; term++)
             #pragma unroll
@@ -675,7 +694,7 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
                     mma_f16(acc[mt][n], a, z[n][0], z[n][1]);
             }
     }
-#line 117 "blocks/fused_t.cuh"
+#line 127 "blocks/fused_t.cuh"
     fused_partial(red, acc, 0);
     bar_sync(1, 128);
     // The sums: the block above those of the diagonal as it is; of these, row r from its entry r + 1 on, then zeros.
@@ -697,14 +716,16 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
         const float *row = s + o * 37;
         float sum[17] = {};
         f32x4 next[4];
+        float next_f = tau[o];
         #pragma unroll
         for (int j = 0; j < 4; j++)
             next[j] = *(const f32x4 *)(row + 4 * j);
         #pragma unroll 2
         for (int i = 0; i < 16; i++) {
             const f32x4 u[4] = {next[0], next[1], next[2], next[3]};
-            const float f = tau[o + i];
+            const float f = next_f;
             row += i < 15 ? 36 : 0;
+            next_f = tau[o + (i < 15 ? i + 1 : i)];
             #pragma unroll
             for (int j = 0; j < 4; j++)
                 next[j] = *(const f32x4 *)(row + 4 * j);
@@ -725,25 +746,25 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
         fused_corner(s, t);
     }
     bar_sync(1, 128);
-    const int e = (int)threadIdx.x, at = fused_chunk(e >> 2, e & 3);
-    const float *x = t + (e >> 2) * 36 + (e & 3) * 8;
-    const f32x4 left = *(const f32x4 *)x, right = *(const f32x4 *)(x + 4);
+    const int e = (int)threadIdx.x, place = fused_chunk(e >> 2, e & 3);
+    const float *from = t + (e >> 2) * 36 + (e & 3) * 8;
+    const f32x4 left = *(const f32x4 *)from, right = *(const f32x4 *)(from + 4);
     u32x4 hi, lo;
     fused_split(left.x, left.y, hi.x, lo.x);
     fused_split(left.z, left.w, hi.y, lo.y);
     fused_split(right.x, right.y, hi.z, lo.z);
     fused_split(right.z, right.w, hi.w, lo.w);
-    *(u32x4 *)(planes + at) = hi;
-    *(u32x4 *)(planes + 2048 + at) = lo;
-#line 177 "blocks/fused_t.cuh"
+    *(u32x4 *)(planes + place) = hi;
+    *(u32x4 *)(planes + 2048 + place) = lo;
+#line 189 "blocks/fused_t.cuh"
     #pragma unroll
     for (int other = 1; other < 2; other++) {
         const int rank = cluster_rank() ^ other;
-        const u32 to = cluster_map(to_saddr(planes), rank) + at, ready = cluster_map(bar, rank);
+        const u32 to = cluster_map(to_saddr(planes), rank) + place, ready = cluster_map(bar, rank);
         st_async(to, hi, ready);
         st_async(to + 2048, lo, ready);
     }
-#line 185 "blocks/fused_t.cuh"
+#line 197 "blocks/fused_t.cuh"
 }
 #line 1 "blocks/fused_rows.cuh"
 // Householder panel of 32 columns, rows in registers, one fused reduction and one barrier a column, one copy of the step.
@@ -1185,7 +1206,7 @@ QRS_DEV void gram_product(const float *tile, int tile0, float *red)
     for (int i = (int)warp(); i < 12; i += 8, at += 4608) {
         if (i < tile0)
             continue;
-        #pragma unroll 1
+        #pragma unroll
         for (int n8 = 0; n8 < 2; n8++) {
 #line 43 "blocks/gram_panel.cuh"
             // Eight columns a group; the two rows of a lane are k = q and k = q + 4 of the product, in both operands alike.
@@ -1241,7 +1262,7 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
                 #pragma unroll
                 for (int e = 0; e < 4; e++)
                     v[mt][i][n][e] = 0.0f;
-    #pragma unroll 1
+    #pragma unroll 2
     for (int kk = 0; kk < 4; kk++) {
         u32 h[2][4], lo[2][4];
         #pragma unroll
@@ -1323,7 +1344,7 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
         part[u & 7] += s->norms[u][l];
     const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
     const float t = tau[l];
-    const bool good = t == 0.0f || fabsf(fmaf(0.5f * t, square, -1.0f)) <= 1e-06f;
+    const bool good = t == 0.0f || fabsf(fmaf(0.5f * t, square, -1.0f)) <= 3.0976e-05f;
     if (!warp_all(good))
         return false;
     block_sync(); // everybody has read tau, and is done with the panel
@@ -1331,12 +1352,14 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
         tau[l] = t == 0.0f ? 0.0f : div_rn(2.0f, square); // of the v that is stored
 
     #pragma unroll 1
-    for (int e = threadIdx.x; e < 1024; e += 256)
-        panel[(e >> 5) * 36 + (e & 31)] = s->rv[(e >> 5) * 36 + (e & 31)];
+    for (int e = threadIdx.x; e < 256; e += 256) {
+        const int at = (e >> 3) * 36 + (e & 7) * 4;
+        *(f32x4 *)(panel + at) = *(const f32x4 *)(s->rv + at);
+    }
     fused_give(c, panel - first * 36, tile0 + 2);
     return true;
 }
-#line 260 "families/fused.lua"
+#line 261 "families/fused.lua"
 
 #line 1 "blocks/fused_walk.cuh"
 // The finished panels' way to a block: where their V and T are, and the loop that applies them.
@@ -1351,21 +1374,22 @@ struct fused_matrix {
     u8 *v, *t;  // scratch
     u32 zero;   // bit p: panel p was zero throughout, so it has no reflectors (of this CTA's panels)
     u32 parity; // of the panels' mbarriers
+#line 16 "blocks/fused_walk.cuh"
 };
 
 // Byte offset of panel p's trapezoid among those before it (one plane).
 QRS_DEV int fused_trapezoid(int p) { return (p * 192 - 16 * p * (p - 1)) * 64; }
-#line 18 "blocks/fused_walk.cuh"
+#line 21 "blocks/fused_walk.cuh"
 QRS_DEV u8 *fused_v(int p) { return dynamic_smem() + 0 + fused_trapezoid(p); }
 QRS_DEV u8 *fused_t(int p) { return dynamic_smem() + 86016 + p * 4096; }
 
-#line 40 "blocks/fused_walk.cuh"
+#line 61 "blocks/fused_walk.cuh"
 
-#line 42 "blocks/fused_walk.cuh"
+#line 63 "blocks/fused_walk.cuh"
 // Places in each CTA of the cluster.
 QRS_DEV saddr fused_ready(int p) { return to_saddr(dynamic_smem() + 115200) + 8 * p; }
 QRS_DEV saddr fused_t_ready(int p) { return to_saddr(dynamic_smem() + 115248) + 8 * p; }
-#line 46 "blocks/fused_walk.cuh"
+#line 67 "blocks/fused_walk.cuh"
 // Before a matrix: what the panels of the other CTAs will bring.
 QRS_DEV void fused_expect()
 {
@@ -1385,17 +1409,17 @@ QRS_DEV void fused_came(u32 parity)
             mbar_wait(fused_t_ready(p), parity);
         }
 }
-#line 85 "blocks/fused_walk.cuh"
+#line 106 "blocks/fused_walk.cuh"
 
-#line 100 "blocks/fused_walk.cuh"
+#line 121 "blocks/fused_walk.cuh"
 
 // Applies panels 0 .. k-1 to block k. sums: W x 4 KB + 4,608 + 2,048 bytes a plane, for partial sums; every thread is done with them on return.
-QRS_DEV void fused_update(fused_tile &c, int k, float *sums, const fused_matrix &matrix)
+QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matrix)
 {
     const int done = k < 6 ? k : 6;
     float *ws = sums + 8192;
     u8 *wp = (u8 *)sums + 37376;
-#line 108 "blocks/fused_walk.cuh"
+#line 129 "blocks/fused_walk.cuh"
     #pragma unroll 1
     for (int p = 0; p < done; p++) {
         const bool own = p % 2 == cluster_rank();
@@ -1406,40 +1430,41 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, const fused_matrix 
         fused_apply(c, p, to_saddr(fused_v(p)), sums, ws, wp, fused_t(p), own ? 0 : fused_t_ready(p), matrix.parity);
     }
     block_sync();
-#line 182 "blocks/fused_walk.cuh"
+#line 201 "blocks/fused_walk.cuh"
 }
-#line 262 "families/fused.lua"
+#line 263 "families/fused.lua"
 
 QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau,
                                        i64 stride_tau, int *info, i64 batch, u8 *v_scratch, u8 *t_scratch)
 {
-#line 267 "families/fused.lua"
+#line 268 "families/fused.lua"
     release_next();
     wait_for_earlier();
-#line 270 "families/fused.lua"
+#line 271 "families/fused.lua"
     u8 *smem = dynamic_smem();
-#line 272 "families/fused.lua"
+#line 273 "families/fused.lua"
     gram_shared *gs = (gram_shared *)(smem + 156928);
-#line 274 "families/fused.lua"
+#line 275 "families/fused.lua"
     const int tid = (int)threadIdx.x;
     const i64 unit = blockIdx.x / 2; // the CTAs that share a matrix
     fused_matrix matrix = {v_scratch + unit * 0, t_scratch + unit * 0, 0, 0};
-#line 278 "families/fused.lua"
+#line 279 "families/fused.lua"
     const int rank = cluster_rank();
-#line 280 "families/fused.lua"
+#line 281 "families/fused.lua"
     i64 b = unit;
     int k = rank, flags = 0, turn = 0;
     fused_request(fused_all(), (float *)(smem + 176896), a + b * stride_a, lda, 32 * k);
     cp_async_commit();
-#line 285 "families/fused.lua"
+#line 286 "families/fused.lua"
     float *found_by = (float *)(smem + 115320); // what all CTAs found, in that of rank 0; matrices take turns
     if (tid < 12)
         mbar_init(fused_ready(tid), 1);
+#line 293 "families/fused.lua"
     fence_mbar_init();
     cluster_sync();
-#line 291 "families/fused.lua"
+#line 296 "families/fused.lua"
     fused_expect();
-#line 295 "families/fused.lua"
+#line 300 "families/fused.lua"
     // The block before, whose columns are yet to be written.
     i64 b_before = 0;
     int k_before = -1;
@@ -1448,7 +1473,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
     int unused;
     fused_exponents(fused_all(), (float *)(smem + 176896), (fused_scales *)(smem + 114688), (fused_largest *)(smem + 110592), unused);
     block_sync();
-#line 304 "families/fused.lua"
+#line 309 "families/fused.lua"
     #pragma unroll 1
     while (b < batch) { // a column block a turn
         const int first = 32 * k, rows = 192 - first;
@@ -1456,28 +1481,28 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         float *sums = (float *)(smem + 115456); // where C is while in registers, or beside it
         fused_scales *scales = (fused_scales *)(smem + 114688 + turn * 132);
         float *stau = (float *)(smem + 114432) + 32 * turn;
-#line 312 "families/fused.lua"
+#line 317 "families/fused.lua"
         const int found = scales->found, ex = scales->exponent[lane()];
-#line 319 "families/fused.lua"
+#line 324 "families/fused.lua"
         const bool filled = found != 0, factor = filled && k < 6;
         flags |= found >> 1;
         if (filled) {
             fused_tile c;
-#line 326 "families/fused.lua"
+#line 331 "families/fused.lua"
             fused_take(c, tile, ex);
             block_sync(); // partial sums go where the tile lies
             fused_update(c, k, sums, matrix);
-#line 330 "families/fused.lua"
+#line 335 "families/fused.lua"
             fused_give(c, tile, 0);
             warp_sync();
-#line 334 "families/fused.lua"
+#line 339 "families/fused.lua"
             if (factor) {
                 gram_product(tile, 2 * k + 2, (float *)(smem + 115456));
                 block_sync();
                 gram_total((float *)(smem + 115456), gs->gram);
                 block_sync();
             }
-#line 344 "families/fused.lua"
+#line 349 "families/fused.lua"
         } else if (k < 6) { // a zero block stays zero under any reflector
             matrix.zero |= 1u << k;
             if (tid < 32)
@@ -1486,9 +1511,9 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         const bool last = k + 2 >= 6;
         const i64 b_next = last ? b + gridDim.x / 2 : b;
         const int k_next = last ? rank : k + 2;
-#line 357 "families/fused.lua"
+#line 362 "families/fused.lua"
         block_sync();
-#line 359 "families/fused.lua"
+#line 364 "families/fused.lua"
         if (warp() < 4) {
             if (factor)
                 gram_factor(panel, first, gs, stau);
@@ -1508,42 +1533,42 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
         }
         block_sync();
-#line 383 "families/fused.lua"
+#line 388 "families/fused.lua"
         if (factor) {
-#line 385 "families/fused.lua"
+#line 390 "families/fused.lua"
             const bool by_gram = gram_finish(panel, first, gs, stau);
             if (!by_gram)
                 flags |= 2;
             if (!by_gram)
-#line 390 "families/fused.lua"
+#line 395 "families/fused.lua"
             fused_rows(panel, rows, 176 - first < 32 ? 176 - first : 32, (fused_step *)(smem + 110592), stau);
             block_sync();
         }
-#line 401 "families/fused.lua"
+#line 406 "families/fused.lua"
         // Four warps make T while the others write V. The next barrier of the block, behind what of the next block needs neither, ends it.
         if (k < 5 && warp() >= 4) {
             const fused_team team = {tid - 128, 128, (int)warp() - 4, 4, 2};
             if (true)
                 fused_reflectors(team, panel, rows, fused_v(k), fused_ready(k));
-#line 411 "families/fused.lua"
+#line 416 "families/fused.lua"
         }
         if (k < 5 && warp() < 4) {
             if (true)
                 fused_build_t(panel, rows, stau, (float *)(smem + 115456), (float *)(smem + 115456) + 8192, fused_t(k), fused_t_ready(k));
-#line 418 "families/fused.lua"
+#line 423 "families/fused.lua"
         }
-#line 439 "families/fused.lua"
+#line 444 "families/fused.lua"
         if (last) {
-#line 441 "families/fused.lua"
+#line 446 "families/fused.lua"
             if (tid == 0)
                 sts_remote(cluster_map(to_saddr(found_by + matrix.parity * 2 + rank), 0), (float)flags);
-#line 444 "families/fused.lua"
+#line 449 "families/fused.lua"
             fused_came(matrix.parity);
-#line 446 "families/fused.lua"
+#line 451 "families/fused.lua"
             cluster_sync(); // and nobody writes over V while it is applied elsewhere
-#line 448 "families/fused.lua"
+#line 453 "families/fused.lua"
             fused_expect();
-#line 450 "families/fused.lua"
+#line 455 "families/fused.lua"
             if (info && rank == 0 && tid == 0) {
                 for (int i = 0; i < 2; i++)
                     flags |= (int)found_by[matrix.parity * 2 + i];
@@ -1551,25 +1576,25 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
             matrix.parity ^= 1;
             matrix.zero = 0;
-#line 462 "families/fused.lua"
+#line 467 "families/fused.lua"
             flags = 0;
         }
-#line 465 "families/fused.lua"
+#line 470 "families/fused.lua"
         b_before = b;
         k_before = k;
-#line 469 "families/fused.lua"
+#line 474 "families/fused.lua"
         turn ^= 1;
-#line 471 "families/fused.lua"
+#line 476 "families/fused.lua"
         b = b_next;
         k = k_next;
     }
-#line 475 "families/fused.lua"
+#line 480 "families/fused.lua"
     if (k_before >= 0) {
         block_sync();
         fused_leave(fused_all(), (float *)(smem + 176896 + (turn ^ 1) * 27648), h + b_before * stride_h, ldh, k_before,
                     ((fused_scales *)(smem + 114688 + (turn ^ 1) * 132))->exponent, tau + b_before * stride_tau,
                     (float *)(smem + 114432) + 32 * (turn ^ 1));
     }
-#line 482 "families/fused.lua"
+#line 487 "families/fused.lua"
 }
 QRS_ENTRY(fused)

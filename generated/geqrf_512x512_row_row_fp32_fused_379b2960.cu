@@ -1,4 +1,4 @@
-#line 224 "families/fused.lua"
+#line 225 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -6,10 +6,10 @@
 #include "device/mma.cuh"
 #include "device/copy.cuh"
 #include "device/launch.cuh"
-#line 232 "families/fused.lua"
+#line 233 "families/fused.lua"
 #include "device/wgmma.cuh"
 #include "device/stmatrix.cuh"
-#line 238 "families/fused.lua"
+#line 239 "families/fused.lua"
 
 using namespace qrs;
 
@@ -299,7 +299,7 @@ QRS_DEV bool wide_largest(const wide_tile &c, wide_columns *s)
 
 // After wide_largest: scales a block as fused_load.cuh does (every column's largest magnitude to [1, 2) 2^LIFT; not finite: not scaled). Returns
 // whether a column's weight is concentrated on few rows, where one fp16 product is not enough: its 1-norm is below 0.6 sqrt(m) times
-// its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds that fail). Synchronises.
+// its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds that fail).
 QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
 {
     const int wg = wide_group(), l = lane();
@@ -317,8 +317,6 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
                 *bad = 1;
         }
     }
-#line 234 "blocks/fused_wide.cuh"
-    float sum[2] = {0.0f, 0.0f}, square[2] = {0.0f, 0.0f};
 #line 236 "blocks/fused_wide.cuh"
     #pragma unroll
     for (int j = 0; j < 4; j++)
@@ -327,26 +325,10 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
             const int h = i >> 1 & 1;
             const float x = f[h] * c[j][i];
             c[j][i] = x;
-#line 244 "blocks/fused_wide.cuh"
-            sum[h] += fabsf(x);
-            square[h] = fmaf(x, x, square[h]);
 #line 247 "blocks/fused_wide.cuh"
         }
-#line 249 "blocks/fused_wide.cuh"
-    #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const f32x2 both = {wide_total(sum[h]), wide_total(square[h])};
-        if (first)
-            s->sums[wg][wide_column(h)] = both;
-    }
-    block_sync();
-    bool few = false;
-    #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const f32x2 u = s->sums[0][l + 32 * h], d = s->sums[1][l + 32 * h];
-        few = few || (u.x + d.x) * (u.x + d.x) < 184.32f * (u.y + d.y);
-    }
-    return shfl((int)warp_any(few), 0);
+#line 264 "blocks/fused_wide.cuh"
+    return false;
 #line 266 "blocks/fused_wide.cuh"
 }
 
@@ -1097,7 +1079,7 @@ QRS_DEV bool wide_disagrees(bool anyway, wide_shared *s, float *tau)
         float square = 1.0f + (s->columns.sums[0][col].x + s->columns.sums[1][col].x +
                                ((s->columns.top[0][col] + s->columns.top[1][col]) + (s->columns.top[2][col] + s->columns.top[3][col])));
         const float was = tau[col];
-        wrong = !(was == 0.0f || fabsf(fmaf(0.5f * was, square, -1.0f)) <= 0.000262144f);
+        wrong = !(was == 0.0f || fabsf(fmaf(0.5f * was, square, -1.0f)) <= 2.62144e-06f);
         now = was == 0.0f ? 0.0f : div_rn(2.0f, square);
     }
     if (block_any(wrong) && !anyway)
@@ -1424,7 +1406,7 @@ template <bool SPLIT> QRS_DEV void wide_issue(const wide_stage &s, int p, int sl
     if (threadIdx.x != 0)
         return;
     const u32 bytes = (8 - p) * 8192;
-    const saddr base = to_saddr(dynamic_smem()), bar = base + 229904 + 8 * slot;
+    const saddr base = to_saddr(dynamic_smem()), bar = base + 213520 + 8 * slot;
     mbar_expect(bar, (SPLIT ? 2 * bytes : bytes) + 16384);
     bulk_load(base + 0 + slot * 65536, s.v + wide_v_place() + wide_trapezoid(p), bytes, bar);
     bulk_load(base + 196608 + slot * 16384, s.t + wide_t_place() + p * 16384, 16384, bar);
@@ -1449,7 +1431,7 @@ template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end,
         const saddr v = base + 0 + slot * 65536, vl = base + 65536, t = base + 196608 + slot * 16384;
         float *x = (float *)(dynamic_smem() + 131072 + slot * 32768);
         if (p >= 0) {
-            mbar_wait(base + 229904 + 8 * slot, s.phases >> slot & 1);
+            mbar_wait(base + 213520 + 8 * slot, s.phases >> slot & 1);
             s.phases ^= 1u << slot;
             wide_gather<SPLIT>(c, p, turn, v, vl, x);
             block_sync();
@@ -1491,13 +1473,13 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 {
     u8 *smem = dynamic_smem();
     wide_shared *shared = (wide_shared *)(smem + 131072);
-    float *stau = (float *)(smem + 229376);
-    int *exponent = (int *)(smem + 229632), *bad = (int *)(smem + 229888);
+    float *stau = (float *)(smem + 212992);
+    int *exponent = (int *)(smem + 213248), *bad = (int *)(smem + 213504);
     u8 *v = smem + 0, *t = smem + 196608;
     const int tid = (int)threadIdx.x;
     if (tid == 0) {
-        mbar_init(to_saddr(smem + 229904), 1);
-        mbar_init(to_saddr(smem + 229912), 1);
+        mbar_init(to_saddr(smem + 213520), 1);
+        mbar_init(to_saddr(smem + 213528), 1);
         fence_mbar_init();
     }
     wide_stage stage = {v_scratch, t_scratch, 0};
@@ -1505,7 +1487,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
     #pragma unroll 1
     for (i64 b = blockIdx.x; b < batch; b += gridDim.x) {
         u32 zero = 0;    // bit p: panel p was zero throughout and has no reflectors
-        int split = 8; // panels from `split` on have a low plane, and use it
+        int split = 0; // panels from `split` on have a low plane, and use it
         if (tid == 0)
             bad[0] = bad[1] = 0;
         #pragma unroll 1
@@ -1539,29 +1521,17 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             if (filled && start < done && tid == 0)
                 bulk_wait<0>(); // the last V and T are in scratch
             if (filled && start < done) { // the first V travels while the block is scaled
-#line 130 "blocks/fused_wide_kernel.cuh"
-                if (start < split)
-                    wide_issue<false>(stage, start, 0);
 #line 134 "blocks/fused_wide_kernel.cuh"
                 if (start >= split)
                     wide_issue<true>(stage, start, 0);
 #line 137 "blocks/fused_wide_kernel.cuh"
             }
             const bool few = wide_scale(c, &shared->columns, bad, exponent);
-#line 140 "blocks/fused_wide_kernel.cuh"
-            const int was = split;
-            if (few && k < split)
-                split = k;
 #line 144 "blocks/fused_wide_kernel.cuh"
             if (filled && k > 0) {
                 block_sync();
-#line 147 "blocks/fused_wide_kernel.cuh"
-                wide_update<false>(c, 0, done < split ? done : split, turn, zero, true, stage);
-#line 150 "blocks/fused_wide_kernel.cuh"
-                if (split < done) {
-                    block_sync();
-                    wide_update<true>(c, split, done, turn, zero, start >= was, stage);
-                }
+#line 155 "blocks/fused_wide_kernel.cuh"
+                wide_update<true>(c, 0, done, turn, zero, true, stage);
 #line 157 "blocks/fused_wide_kernel.cuh"
             }
             {
@@ -1582,7 +1552,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 tau[b * stride_tau + first + tid] = stau[tid];
         }
         if (info && tid == 0)
-            info[b] = bad[0] | bad[1] | (split < 8 ? 4 : 0);
+            info[b] = bad[0] | bad[1];
         block_sync();
     }
     if (tid == 0)
