@@ -96,14 +96,9 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         }
         fused_partial(red, acc, ${4 // HALVES} * half);
     }
-% if CLUSTER > 1 and RESIDENT then
-    if (t_ready)
-        mbar_wait(t_ready, parity);
-% elseif CLUSTER > 1 then
-    mbar_wait_cluster(t_ready, parity);
-% end
 % if CLUSTER > 1 and not RESIDENT then
     if (late) {
+        mbar_wait_cluster(t_ready, parity);
         for (int i = (int)threadIdx.x; i < 256; i += ${THREADS})
             cp_async16(to_saddr(t) + 16 * i, late + 16 * i);
         cp_async_commit();
@@ -131,6 +126,10 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
     // W'^T = W^T T with three products whatever the update takes: they are few, and two roundings more would cost accuracy. A warp forms tiles of 16 x 8;
     // the minus sign makes the second product an accumulation.
     const saddr wa = to_saddr(wp);
+% if CLUSTER > 1 and RESIDENT then
+    if (t_ready)
+        mbar_wait(t_ready, parity);
+% end
 % if W > 8 then
     if (w < 8)
 % end
@@ -145,13 +144,16 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         ldmatrix_x4(al[1], (from + 2048) ^ 32);
         ldmatrix_x4_trans(b, to_saddr(t) + fused_chunk(l, n));
         ldmatrix_x4_trans(bl, to_saddr(t) + 2048 + fused_chunk(l, n));
-        float d[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        float d[4] = {0.0f, 0.0f, 0.0f, 0.0f}, e[2][4] = {}; // the small products apart: short chains
         #pragma unroll
         for (int k = 0; k < 2; k++) {
-            mma_f16(d, a[k], bl[2 * k], bl[2 * k + 1]);
-            mma_f16(d, al[k], b[2 * k], b[2 * k + 1]);
+            mma_f16(e[0], a[k], bl[2 * k], bl[2 * k + 1]);
+            mma_f16(e[1], al[k], b[2 * k], b[2 * k + 1]);
             mma_f16(d, a[k], b[2 * k], b[2 * k + 1]);
         }
+        #pragma unroll
+        for (int x = 0; x < 4; x++)
+            d[x] += e[0][x] + e[1][x];
         #pragma unroll
         for (int h = 0; h < 2; h++) {
             u8 *at = wp + fused_chunk(mt * 16 + h * 8 + (l >> 2), n) + (l & 3) * 4;

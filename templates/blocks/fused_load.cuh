@@ -32,10 +32,14 @@ QRS_DEV void fused_request(fused_team team, float *tile, const float *a, i64 lda
     const saddr to = to_saddr(tile);
     a += first${IN == "col" and " * lda" or ""};
 % if IN == "row" then
-    if (left >= 32 && ((((u64)a >> 2) | (u64)lda) & 3) == 0) {
-        #pragma unroll 1
-        for (int e = team.thread; e < ${M * 8}; e += team.threads)
-            cp_async16(to + (e >> 3) * 144 + (e & 7) * 16, a + (e >> 3) * lda + (e & 7) * 4);
+    if (${N % 4 == 0 and "" or "left >= 32 && "}((((u64)a >> 2) | (u64)lda) & 3) == 0) {
+        const int row = team.thread >> 3, column = (team.thread & 7) * 4, rows = team.threads >> 3;
+        saddr at = to + row * 144 + column * 4;
+        a += row * lda + column;
+        if (column < left)
+            #pragma unroll 2
+            for (int i = row; i < ${M}; i += rows, at += rows * 144, a += rows * lda)
+                cp_async16(at, a);
     } else {
         #pragma unroll 1
         for (int e = team.thread; e < ${M * 32}; e += team.threads)
@@ -49,11 +53,17 @@ QRS_DEV void fused_request(fused_team team, float *tile, const float *a, i64 lda
         for (int i = (int)lane(); i < ${M}; i += 32)
             cp_async4(to + i * 144 + j * 4, a + j * lda + i);
 % end
-% if M < MT or N % 32 ~= 0 then
+% if M < MT then
     #pragma unroll 1
-    for (int e = team.thread; e < ${MT * 32}; e += team.threads)
-        if ((e >> 5) >= ${M} || (e & 31) >= left)
-            tile[(e >> 5) * 36 + (e & 31)] = 0.0f;
+    for (int e = ${M * 32} + team.thread; e < ${MT * 32}; e += team.threads)
+        tile[(e >> 5) * 36 + (e & 31)] = 0.0f;
+% end
+% if N % 32 ~= 0 then
+    if (left < 32)
+        #pragma unroll 1
+        for (int e = team.thread; e < ${M * 32}; e += team.threads)
+            if ((e & 31) >= left)
+                tile[(e >> 5) * 36 + (e & 31)] = 0.0f;
 % end
 }
 
@@ -62,7 +72,7 @@ struct fused_scales {
     int exponent[32]; // 0 for a zero column
     int found;        // bits: 1 something is not zero, 2 something is not finite
 };
-struct fused_largest { // by warp, on the way
+struct alignas(16) fused_largest { // by warp, on the way
     float most[${W}][32];
     int odd[${W}];
 };
@@ -70,17 +80,32 @@ struct fused_largest { // by warp, on the way
 // Synchronises once; the scales are for whoever comes after the team's next barrier. Returns the exponent of column `lane`.
 QRS_DEV int fused_exponents(fused_team team, const float *tile, fused_scales *s, fused_largest *of, int &found)
 {
-    float most = 0.0f;
-    bool odd = false;
+    const int row = (int)lane() >> 3, column = ((int)lane() & 7) * 4; // four rows at a time, four columns a lane
+    f32x4 most4 = {0.0f, 0.0f, 0.0f, 0.0f}, odd4 = most4;             // odd4: NaN once something is not finite
     #pragma unroll 4
-    for (int i = team.warp; i < ${MT}; i += team.warps) {
-        const float v = fabsf(tile[i * 36 + lane()]);
-        const bool finite = v <= 0x1.fffffep127f;
-        odd = odd || !finite;
-        most = fmaxf(most, finite ? v : 0.0f);
+    for (int i = 4 * team.warp + row; i < ${MT}; i += 4 * team.warps) {
+        const f32x4 v = *(const f32x4 *)(tile + i * 36 + column);
+        most4 = {fmaxf(most4.x, fabsf(v.x)), fmaxf(most4.y, fabsf(v.y)), fmaxf(most4.z, fabsf(v.z)), fmaxf(most4.w, fabsf(v.w))};
+        odd4 = {fmaf(v.x, 0.0f, odd4.x), fmaf(v.y, 0.0f, odd4.y), fmaf(v.z, 0.0f, odd4.z), fmaf(v.w, 0.0f, odd4.w)};
     }
-    odd = warp_any(odd);
-    of->most[team.warp][lane()] = most;
+    const float odds = (odd4.x + odd4.y) + (odd4.z + odd4.w);
+    bool odd = warp_any(odds != odds);
+    float most = 0.0f;
+    if (odd) { // rare: column `lane` again, what is finite of it
+        #pragma unroll 1
+        for (int i = 4 * team.warp; i < ${MT}; i += (i & 3) == 3 ? 4 * team.warps - 3 : 1) {
+            const float v = fabsf(tile[i * 36 + lane()]);
+            most = fmaxf(most, v <= 0x1.fffffep127f ? v : 0.0f);
+        }
+        of->most[team.warp][lane()] = most;
+    } else {
+        #pragma unroll
+        for (int d = 8; d < 32; d *= 2)
+            most4 = {fmaxf(most4.x, shfl_xor(most4.x, d)), fmaxf(most4.y, shfl_xor(most4.y, d)), fmaxf(most4.z, shfl_xor(most4.z, d)),
+                     fmaxf(most4.w, shfl_xor(most4.w, d))};
+        if (row == 0)
+            *(f32x4 *)(of->most[team.warp] + column) = most4;
+    }
     if (lane() == 0)
         of->odd[team.warp] = odd;
     fused_sync(team);

@@ -1,12 +1,36 @@
 // A finished tile of 32 columns: to H, and its reflectors to fp16 planes.
 //
-// Parameters: M, N, K, KP; MT, W, THREADS, OUT; PRODUCTS, PLANE, V_BYTES, RESIDENT as in the family.
+// Parameters: M, N, K, KP; MT, W, OUT; PRODUCTS, PLANE, V_BYTES, RESIDENT as in the family.
 // The tile (fused_load.cuh) holds R on and above the diagonal of the panel, still scaled, and V below it. top: the panel's first row, MT when
 // the columns lie past the last panel.
 QRS_DEV void fused_out(fused_team team, const float *tile, float *h, i64 ldh, int first, int top, const int *exponent)
 {
     const int l = lane(), w = team.warp;
 % if OUT == "row" then
+% if N % 4 == 0 then
+    if ((((u64)h >> 2 | (u64)ldh) & 3) == 0) { // four rows at a time, four columns a lane
+        const int row = 4 * w + (l >> 3), column = (l & 7) * 4;
+        power_of_two f[4];
+        #pragma unroll
+        for (int u = 0; u < 4; u++)
+            f[u] = make_power_of_two(exponent[column + u] - QRS_LIFT);
+        const float *from = tile + row * 36 + column;
+        float *to = h + row * ldh + first + column;
+        if (first + column < ${N})
+            #pragma unroll 2
+            for (int i = row; i < ${M}; i += 4 * team.warps, from += 144 * team.warps, to += 4 * team.warps * ldh) {
+                f32x4 x = *(const f32x4 *)from;
+                if (i < top + 32) {
+                    x.x = i > top + column ? x.x : times(f[0], x.x);
+                    x.y = i > top + column + 1 ? x.y : times(f[1], x.y);
+                    x.z = i > top + column + 2 ? x.z : times(f[2], x.z);
+                    x.w = i > top + column + 3 ? x.w : times(f[3], x.w);
+                }
+                *(f32x4 *)to = x;
+            }
+        return;
+    }
+% end
     const power_of_two f = make_power_of_two(exponent[l] - QRS_LIFT);
     float *to = h + w * ldh + first + l;
     if (first + l < ${N})
@@ -49,45 +73,52 @@ QRS_DEV void fused_split(float x, float y, u32 &hi, u32 &lo)
 
 QRS_DEV int fused_chunk(int row, int chunk) { return row * 64 + ((chunk ^ ((row >> 1) & 3)) << 4); }
 
-// V from the tile's rows of the panel into planes of fp16, scaled by 2^LIFT, layout as in fused_apply.cuh; and to `copy` in global memory, or, where
-// CTAs share a matrix and V stays in shared memory, to the same place in all others, counted on their mbarriers `bar`.
-QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v${not RESIDENT and ", u8 *copy" or CLUSTER > 1 and ", saddr bar" or ""})
+// V from the tile's rows of the panel into planes of fp16, scaled by 2^LIFT, layout as in fused_apply.cuh. v: in shared memory, and, where CTAs share a
+// matrix, the same place in all others, counted on their mbarriers `bar`; or, when it does not stay there, in scratch.
+QRS_DEV void fused_reflectors(fused_team team, const float *panel, int rows, u8 *v${RESIDENT and CLUSTER > 1 and ", saddr bar" or ""})
 {
     #pragma unroll 1
-    for (int e = (int)threadIdx.x; e < rows * 4; e += ${THREADS}) {
-        const int i = e >> 2, j = (e & 3) * 8;
-        float y[8];
-        *(f32x4 *)y = *(const f32x4 *)(panel + i * 36 + j);
-        *(f32x4 *)(y + 4) = *(const f32x4 *)(panel + i * 36 + j + 4);
-        u32x4 hi, lo;
+    for (int start = team.thread; start < rows * 4; start += 4 * team.threads) { // four chunks at once: their loads first
+        float y[4][8];
         #pragma unroll
-        for (int u = 0; u < 8; u++)
-            y[u] = i > j + u ? 0x1p6f * y[u] : i == j + u ? 0x1p6f : 0.0f;
-        fused_split(y[0], y[1], hi.x, lo.x);
-        fused_split(y[2], y[3], hi.y, lo.y);
-        fused_split(y[4], y[5], hi.z, lo.z);
-        fused_split(y[6], y[7], hi.w, lo.w);
-        const int at = fused_chunk(i, e & 3);
-        *(u32x4 *)(v + at) = hi;
+        for (int c = 0; c < 4; c++) {
+            const int e = start + c * team.threads < rows * 4 ? start + c * team.threads : start;
+            *(f32x4 *)y[c] = *(const f32x4 *)(panel + (e >> 2) * 36 + (e & 3) * 8);
+            *(f32x4 *)(y[c] + 4) = *(const f32x4 *)(panel + (e >> 2) * 36 + (e & 3) * 8 + 4);
+        }
+        #pragma unroll
+        for (int c = 0; c < 4; c++) {
+            const int e = start + c * team.threads, i = e >> 2, j = (e & 3) * 8;
+            if (e >= rows * 4)
+                break;
+            #pragma unroll
+            for (int u = 0; u < 8; u++)
+                y[c][u] *= 0x1p6f;
+            if (c == 0 && i < 32) // a team has 128 threads or more, so the top block is in the first chunks
+                #pragma unroll
+                for (int u = 0; u < 8; u++)
+                    y[c][u] = i > j + u ? y[c][u] : i == j + u ? 0x1p6f : 0.0f;
+            u32x4 hi, lo;
+            fused_split(y[c][0], y[c][1], hi.x, lo.x);
+            fused_split(y[c][2], y[c][3], hi.y, lo.y);
+            fused_split(y[c][4], y[c][5], hi.z, lo.z);
+            fused_split(y[c][6], y[c][7], hi.w, lo.w);
+            const int at = fused_chunk(i, e & 3);
+            *(u32x4 *)(v + at) = hi;
 % if PRODUCTS == 3 then
-        *(u32x4 *)(v + ${PLANE} + at) = lo;
+            *(u32x4 *)(v + ${RESIDENT and PLANE or V_BYTES} + at) = lo;
 % end
 % if RESIDENT and CLUSTER > 1 then
-        #pragma unroll
-        for (int other = 1; other < ${CLUSTER}; other++) {
-            const int rank = cluster_rank() ^ other;
-            const u32 to = cluster_map(to_saddr(v), rank) + at, ready = cluster_map(bar, rank);
-            st_async(to, hi, ready);
+            #pragma unroll
+            for (int other = 1; other < ${CLUSTER}; other++) {
+                const int rank = cluster_rank() ^ other;
+                const u32 to = cluster_map(to_saddr(v), rank) + at, ready = cluster_map(bar, rank);
+                st_async(to, hi, ready);
 % if PRODUCTS == 3 then
-            st_async(to + ${PLANE}, lo, ready);
+                st_async(to + ${PLANE}, lo, ready);
+% end
+            }
 % end
         }
-% end
-% if not RESIDENT then
-        *(u32x4 *)(copy + at) = hi;
-% if PRODUCTS == 3 then
-        *(u32x4 *)(copy + ${V_BYTES} + at) = lo;
-% end
-% end
     }
 }

@@ -1,68 +1,27 @@
-// T of a panel from V (fp16 planes in shared memory, as fused_apply.cuh reads them) and tau.
+// T of a panel from V and tau.
 //
-// Parameters: MT, W, TILES, THREADS, PRODUCTS, PLANE.
+// Parameters: PRODUCTS, RESIDENT, CLUSTER, LASTS (shares of V'V have a place beside the panel).
 // T = (I + D striu(V'V))^-1 D with D = diag(tau) (Schreiber and Van Loan's compact WY): the two 16 x 16 blocks of the diagonal
 // by substitution at once, then the block above them as T12 = -T11 (S12 T22), instead of a chain of 32 columns. tau = 0 gives a zero row and column by itself.
-// T12 = -T11 (S12 T22) of the halves in t (32 x 32), by one warp, as two transposed products whose first result is at once the second's operand: a
-// lane's pair of columns 2 q, 2 q + 1 of it counts as k = q and k = q + 4, in both operands alike. s: V'V, rows 36 apart.
-QRS_DEV void fused_corner(const float *s, float *t)
+
+// A lane's 16 of 16 rows by 32 columns: x[u][n][e] is at row 8 n + e, column 8 u.
+QRS_DEV void fused_pick(float (&x)[4][2][2], const float *at)
 {
-    const int g = lane() >> 2, q = lane() & 3;
-    float y[2][4], z[2][4];
     #pragma unroll
-    for (int n = 0; n < 2; n++)
-        #pragma unroll
-        for (int e = 0; e < 4; e++)
-            y[n][e] = z[n][e] = 0.0f;
-    #pragma unroll
-    for (int k = 0; k < 16; k += 8) { // (S12 T22)' = T22' S12'
-        u32 a[4], al[4], b[2][2], bl[2][2];
-        #pragma unroll
-        for (int e = 0; e < 4; e++)
-            gram_split(t[(16 + k + q + (e >> 1) * 4) * 32 + 16 + g + (e & 1) * 8], a[e], al[e]);
+    for (int u = 0; u < 4; u++)
         #pragma unroll
         for (int n = 0; n < 2; n++)
             #pragma unroll
             for (int e = 0; e < 2; e++)
-                gram_split(s[(8 * n + g) * 36 + 16 + k + q + 4 * e], b[n][e], bl[n][e]);
-        #pragma unroll
-        for (int n = 0; n < 2; n++) {
-            mma_tf32(y[n], a, bl[n][0], bl[n][1]);
-            mma_tf32(y[n], al, b[n][0], b[n][1]);
-            mma_tf32(y[n], a, b[n][0], b[n][1]);
-        }
-    }
-    #pragma unroll
-    for (int k = 0; k < 2; k++) { // T12' = -(S12 T22)' T11'
-        u32 a[4], al[4];
-        gram_split(-y[k][0], a[0], al[0]);
-        gram_split(-y[k][2], a[1], al[1]);
-        gram_split(-y[k][1], a[2], al[2]);
-        gram_split(-y[k][3], a[3], al[3]);
-        #pragma unroll
-        for (int n = 0; n < 2; n++) {
-            u32 b[2], bl[2];
-            #pragma unroll
-            for (int e = 0; e < 2; e++)
-                gram_split(t[(8 * n + g) * 32 + 8 * k + 2 * q + e], b[e], bl[e]);
-            mma_tf32(z[n], a, bl[0], bl[1]);
-            mma_tf32(z[n], al, b[0], b[1]);
-            mma_tf32(z[n], a, b[0], b[1]);
-        }
-    }
-    #pragma unroll
-    for (int n = 0; n < 2; n++)
-        #pragma unroll
-        for (int e = 0; e < 4; e++)
-            t[(8 * n + 2 * q + (e & 1)) * 32 + 16 + g + (e >> 1) * 8] = z[n][e];
+                x[u][n][e] = at[n * 288 + e * 36 + 8 * u];
 }
 
-// v, p as in fused_apply; red: W x 4 KB; ws: 32 x 36 floats. t: T's planes of fp16, and `copy` the same in global memory${CLUSTER > 1 and RESIDENT and ", here the other CTAs' t, counted on their mbarriers `bar`" or ""}. Synchronises; all of t
-// is visible to the block on return.
-QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *tau, u8 *planes${not RESIDENT and ", u8 *copy" or CLUSTER > 1 and ", saddr bar" or ""})
+// Four warps, the block's first: T from the panel (rows 36 apart; V below its diagonal) and tau. red: 4 x 4 KB, s: 32 rows of 36 floats${LASTS and "" or " (the panel may lie there)"}. Planes of
+// fp16 go to `planes`${CLUSTER > 1 and RESIDENT and ", and there in the other CTAs too, counted on their mbarriers `bar`" or not RESIDENT and " (scratch)" or ""}.
+QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float *red, float *s, u8 *planes${CLUSTER > 1 and RESIDENT and ", saddr bar" or ""})
 {
-    float *t = red + 1024; // 32 x 32
-    const int w = warp(), l = lane(), tid = threadIdx.x;
+    const int l = lane(), w = warp(), g = l >> 2, q = l & 3;
+    // V'V, the 16 x 16 blocks on and above the diagonal, from the halves that the planes of V have.
     float acc[2][4][4];
     #pragma unroll
     for (int mt = 0; mt < 2; mt++)
@@ -71,107 +30,114 @@ QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *t
             #pragma unroll
             for (int e = 0; e < 4; e++)
                 acc[mt][n][e] = 0.0f;
-    const saddr va = v + (w * 16 - 32 * p) * 64 + fused_chunk(((l >> 4) << 3) + (l & 7), (l >> 3) & 1);
-    const saddr vb = v + (w * 16 - 32 * p) * 64 + fused_chunk(l & 15, l >> 4);
-    #pragma unroll
-    for (int i = 0; i < ${TILES}; i++) {
-        const int tile = i * ${W} + w;
-        if (tile >= 2 * p && tile < ${MT // 16}) {
-            u32 a[2][4];
+    float x[4][2][2]; // rows ahead by one turn
+    const float *at = panel + (16 * w + 2 * q) * 36 + g;
+    if (16 * w < rows)
+        fused_pick(x, at);
+    #pragma unroll 1
+    for (int i = 16 * w; i < rows; i += 64) {
+        if (i < 32)
             #pragma unroll
-            for (int mt = 0; mt < 2; mt++)
-                ldmatrix_x4_trans(a[mt], (va ^ (mt << 5)) + i * ${W * 1024});
-% if PRODUCTS == 3 then
-            u32 al[2][4];
-            #pragma unroll
-            for (int mt = 0; mt < 2; mt++)
-                ldmatrix_x4_trans(al[mt], (va ^ (mt << 5)) + ${PLANE} + i * ${W * 1024});
-% end
-            u32 b[2][4];
-            #pragma unroll
-            for (int n = 0; n < 2; n++)
-                ldmatrix_x4_trans(b[n], (vb ^ (n << 5)) + i * ${W * 1024});
-            fused_products<4>(acc, a, b);
-% if PRODUCTS == 3 then
-            fused_products<4>(acc, al, b);
+            for (int u = 0; u < 4; u++)
+                #pragma unroll
+                for (int n = 0; n < 2; n++)
+                    #pragma unroll
+                    for (int e = 0; e < 2; e++) {
+                        const int below = i + 2 * q + 8 * n + e - 8 * u - g;
+                        x[u][n][e] = below > 0 ? x[u][n][e] : below == 0 ? 1.0f : 0.0f;
+                    }
+        // Eight columns a group, eight rows a half: what is an operand's part on the left is one on the right, too.
+        u32 h[4][2], lo[4][2];
+        #pragma unroll
+        for (int u = 0; u < 4; u++)
             #pragma unroll
             for (int n = 0; n < 2; n++)
-                ldmatrix_x4_trans(b[n], (vb ^ (n << 5)) + ${PLANE} + i * ${W * 1024});
-            fused_products<4>(acc, a, b);
-% end
-        }
+                fused_split(0x1p6f * x[u][n][0], 0x1p6f * x[u][n][1], h[u][n], lo[u][n]);
+        at += 64 * 36;
+        if (i + 64 < rows)
+            fused_pick(x, at);
+        #pragma unroll
+        for (int term = 0; term < ${PRODUCTS}; term++)
+            #pragma unroll
+            for (int mt = 0; mt < 2; mt++) {
+                const u32(&y)[4][2] = term == 1 ? lo : h, (&z)[4][2] = term == 2 ? lo : h;
+                const u32 a[4] = {y[2 * mt][0], y[2 * mt + 1][0], y[2 * mt][1], y[2 * mt + 1][1]};
+                #pragma unroll
+                for (int n = 2 * mt; n < 4; n++)
+                    mma_f16(acc[mt][n], a, z[n][0], z[n][1]);
+            }
     }
+% if not LASTS then
+    bar_sync(1, 128);
+% end
     fused_partial(red, acc, 0);
-    block_sync();
+    bar_sync(1, 128);
+    // The sums: the block above those of the diagonal as it is; of these, row r from its entry r + 1 on, then zeros.
     #pragma unroll
-    for (int i = 0; i < ${32 // W}; i++) {
-        int r = w * ${32 // W} + i;
-        ws[r * 36 + l] = 0x1p-12f * fused_total(red, r);
+    for (int i = 0; i < 8; i++) {
+        const int r = 8 * w + i;
+        const float *at = red + r * 32 + (l ^ ((r & 3) << 3));
+        const float sum = 0x1p-12f * ((at[0] + at[1024]) + (at[2048] + at[3072]));
+        if (r < 16 && l >= 16)
+            s[r * 36 + l] = sum;
+        else
+            s[r * 36 + (l & 16) + (l - r - 1 & 15)] = l > r ? sum : 0.0f;
     }
-    block_sync();
+    bar_sync(1, 128);
 
-    if (w == 0) { // lane = row of T; columns of its half one after another, each added to those after it
+    float *t = red; // 32 rows of 36 floats
+    if (w == 0) { // lane = row of T; columns of its half one after another, each added to those after it: the sums move down by one meanwhile
         const int o = l & 16, r = l & 15;
-        const saddr from = to_saddr(ws + o * 37);
-        float x[16], sum[16], f[16];
-        f32x4 g[3][4]; // rows of V'V on their way, two ahead of the chain
+        const float *row = s + o * 37;
+        float sum[17] = {};
+        f32x4 next[4];
+        float next_f = tau[o];
         #pragma unroll
-        for (int j = 0; j < 16; j++) {
-            sum[j] = 0.0f;
-            f[j] = tau[o + j];
-        }
-        #pragma unroll
-        for (int i = -2; i < 16; i++) {
+        for (int j = 0; j < 4; j++)
+            next[j] = *(const f32x4 *)(row + 4 * j);
+        #pragma unroll 2
+        for (int i = 0; i < 16; i++) {
+            const f32x4 u[4] = {next[0], next[1], next[2], next[3]};
+            const float f = next_f;
+            row += i < 15 ? 36 : 0;
+            next_f = tau[o + (i < 15 ? i + 1 : i)];
             #pragma unroll
-            for (int j = (i + 3) / 4; j < 4; j++)
-                if (i + 2 < 16)
-                    g[(i + 2) % 3][j] = lds<f32x4>(from + (i + 2) * 144 + j * 16);
-            if (i < 0)
-                continue;
-            x[i] = r == i ? f[i] : r < i ? -f[i] * sum[i] : 0.0f;
+            for (int j = 0; j < 4; j++)
+                next[j] = *(const f32x4 *)(row + 4 * j);
+            const float x = r == i ? f : r < i ? -f * sum[0] : 0.0f;
+            t[l * 36 + o + i] = x;
             #pragma unroll
-            for (int j = (i + 1) / 4; j < 4; j++) {
-                const f32x4 u = g[i % 3][j];
-                sum[4 * j] = fmaf(x[i], u.x, sum[4 * j]);
-                sum[4 * j + 1] = fmaf(x[i], u.y, sum[4 * j + 1]);
-                sum[4 * j + 2] = fmaf(x[i], u.z, sum[4 * j + 2]);
-                sum[4 * j + 3] = fmaf(x[i], u.w, sum[4 * j + 3]);
+            for (int j = 0; j < 4; j++) {
+                sum[4 * j] = fmaf(x, u[j].x, sum[4 * j + 1]);
+                sum[4 * j + 1] = fmaf(x, u[j].y, sum[4 * j + 2]);
+                sum[4 * j + 2] = fmaf(x, u[j].z, sum[4 * j + 3]);
+                sum[4 * j + 3] = fmaf(x, u[j].w, sum[4 * j + 4]);
             }
         }
         #pragma unroll
-        for (int j = 0; j < 16; j += 4) {
-            *(f32x4 *)(t + l * 32 + o + j) = {x[j], x[j + 1], x[j + 2], x[j + 3]};
-            *(f32x4 *)(t + l * 32 + 16 - o + j) = {0.0f, 0.0f, 0.0f, 0.0f};
-        }
+        for (int j = 0; j < 16; j += 4)
+            *(f32x4 *)(t + l * 36 + 16 - o + j) = {0.0f, 0.0f, 0.0f, 0.0f};
         warp_sync();
-        fused_corner(ws, t);
+        t_corner(s, t);
     }
-    block_sync();
-    #pragma unroll 1
-    for (int e = tid; e < 128; e += ${THREADS}) {
-        float x[8];
-        *(f32x4 *)x = *(const f32x4 *)(t + 8 * e);
-        *(f32x4 *)(x + 4) = *(const f32x4 *)(t + 8 * e + 4);
-        const int at = fused_chunk(e >> 2, e & 3);
-        u32x4 hi, lo;
-        fused_split(x[0], x[1], hi.x, lo.x);
-        fused_split(x[2], x[3], hi.y, lo.y);
-        fused_split(x[4], x[5], hi.z, lo.z);
-        fused_split(x[6], x[7], hi.w, lo.w);
-        *(u32x4 *)(planes + at) = hi;
-        *(u32x4 *)(planes + 2048 + at) = lo;
-% if not RESIDENT then
-        *(u32x4 *)(copy + at) = hi;
-        *(u32x4 *)(copy + 2048 + at) = lo;
-% elseif CLUSTER > 1 then
-        #pragma unroll
-        for (int other = 1; other < ${CLUSTER}; other++) {
-            const int rank = cluster_rank() ^ other;
-            const u32 to = cluster_map(to_saddr(planes), rank) + at, ready = cluster_map(bar, rank);
-            st_async(to, hi, ready);
-            st_async(to + 2048, lo, ready);
-        }
+    bar_sync(1, 128);
+    const int e = (int)threadIdx.x, place = fused_chunk(e >> 2, e & 3);
+    const float *from = t + (e >> 2) * 36 + (e & 3) * 8;
+    const f32x4 left = *(const f32x4 *)from, right = *(const f32x4 *)(from + 4);
+    u32x4 hi, lo;
+    fused_split(left.x, left.y, hi.x, lo.x);
+    fused_split(left.z, left.w, hi.y, lo.y);
+    fused_split(right.x, right.y, hi.z, lo.z);
+    fused_split(right.z, right.w, hi.w, lo.w);
+    *(u32x4 *)(planes + place) = hi;
+    *(u32x4 *)(planes + 2048 + place) = lo;
+% if RESIDENT and CLUSTER > 1 then
+    #pragma unroll
+    for (int other = 1; other < ${CLUSTER}; other++) {
+        const int rank = cluster_rank() ^ other;
+        const u32 to = cluster_map(to_saddr(planes), rank) + place, ready = cluster_map(bar, rank);
+        st_async(to, hi, ready);
+        st_async(to + 2048, lo, ready);
+    }
 % end
-    }
-    block_sync();
 }

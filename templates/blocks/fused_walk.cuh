@@ -10,20 +10,40 @@ struct fused_matrix {
     u8 *v, *t;  // scratch
     u32 zero;   // bit p: panel p was zero throughout, so it has no reflectors${CLUSTER > 1 and " (of this CTA's panels)" or ""}
     u32 parity; // of the panels' mbarriers
+% if CLUSTER > 1 and not RESIDENT then
+    u32 full;   // bit s: parity of stage s's next copy
+% end
 };
 
 // Byte offset of panel p's trapezoid among those before it (one plane).
 QRS_DEV int fused_trapezoid(int p) { return (p * ${MT} - 16 * p * (p - 1)) * 64; }
-// Where a panel's V and T go in shared memory once it is made.
-QRS_DEV u8 *fused_v(int p) { return dynamic_smem() + ${O_V}${RESIDENT and " + fused_trapezoid(p)" or " + 0 * p"}; }
-QRS_DEV u8 *fused_t(int p) { return dynamic_smem() + ${O_T}${RESIDENT and " + p * 4096" or " + 0 * p"}; }
+% if RESIDENT then
+QRS_DEV u8 *fused_v(int p) { return dynamic_smem() + ${O_V} + fused_trapezoid(p); }
+QRS_DEV u8 *fused_t(int p) { return dynamic_smem() + ${O_T} + p * 4096; }
 
-% if not RESIDENT then
-// Starts the copy of panel p's V and T from scratch into a stage; without_t: T is not there yet.
+% else
+% if CLUSTER > 1 then
+QRS_DEV saddr fused_full(int stage) { return to_saddr(dynamic_smem() + ${O_FULL}) + 8 * stage; } // completes when a stage's copy is there
+
+% end
+// Starts the copy of panel p's V and T from scratch into a stage that all are done with; without_t: T is not there yet.
 QRS_DEV void fused_fetch(const fused_matrix &matrix, int stage, int p, bool without_t)
 {
     const u8 *from = matrix.v + fused_trapezoid(p);
     const saddr v = to_saddr(dynamic_smem() + ${O_V}) + stage * ${STAGE}, t = to_saddr(dynamic_smem() + ${O_T}) + stage * 4096;
+% if CLUSTER > 1 then
+    if (threadIdx.x == 0) {
+        const u32 bytes = (${MT} - 32 * p) * 64;
+        fence_async(); // V and T there, sums and the recursion's state here were plain writes
+        mbar_expect(fused_full(stage), ${PLANES} * bytes + (without_t ? 0 : 4096));
+        bulk_load(v, from, bytes, fused_full(stage));
+% if PRODUCTS == 3 then
+        bulk_load(v + ${PLANE}, from + ${V_BYTES}, bytes, fused_full(stage));
+% end
+        if (!without_t)
+            bulk_load(t, matrix.t + p * 4096, 4096, fused_full(stage));
+    }
+% else
     #pragma unroll 2
     for (int i = 16 * (int)threadIdx.x; i < (${MT} - 32 * p) * 64; i += ${16 * THREADS}) {
         cp_async16(v + i, from + i);
@@ -35,6 +55,7 @@ QRS_DEV void fused_fetch(const fused_matrix &matrix, int stage, int p, bool with
         for (int i = (int)threadIdx.x; i < 256; i += ${THREADS})
             cp_async16(t + 16 * i, matrix.t + p * 4096 + 16 * i);
     cp_async_commit();
+% end
 }
 % end
 
@@ -65,12 +86,12 @@ QRS_DEV void fused_came(u32 parity)
 % else
 QRS_DEV float *fused_skipped(int p) { return (float *)(dynamic_smem() + ${O_READY + KP * 16}) + p; } // not 0: the panel has no reflectors
 
-// What this CTA wrote is there for the others that wait for bar.
-QRS_DEV void fused_announce(saddr bar)
+// What the team wrote is there for all that wait for bar.
+QRS_DEV void fused_announce(fused_team team, saddr bar)
 {
-    block_sync();
-    if (threadIdx.x < ${CLUSTER})
-        mbar_arrive_remote(cluster_map(bar, (int)threadIdx.x));
+    fused_sync(team);
+    if (team.thread < ${CLUSTER})
+        mbar_arrive_remote(cluster_map(bar, team.thread));
 }
 % end
 % else
@@ -83,8 +104,23 @@ QRS_DEV int fused_next(u32 zero, int p, int end)
 }
 % end
 
-// Applies panels 0 .. k-1 to block k. sums: W x 4 KB + 4,608 + 2,048 bytes a plane, for partial sums; every thread is done with them on return.
-QRS_DEV void fused_update(fused_tile &c, int k, float *sums, const fused_matrix &matrix)
+% if CLUSTER > 1 and not RESIDENT then
+// Starts the fetch of the first panel that block k takes, if that is there for sure: the panels up to the one this CTA made last.
+QRS_DEV bool fused_fetch_first(const fused_matrix &matrix, int k)
+{
+    const bool there = k >= ${CLUSTER};
+    if (there) {
+        mbar_wait_cluster(fused_ready(0), matrix.parity);
+        mbar_wait_cluster(fused_t_ready(0), matrix.parity);
+        if (*fused_skipped(0) == 0.0f)
+            fused_fetch(matrix, 0, 0, false);
+    }
+    return there;
+}
+% end
+
+// Applies panels 0 .. k-1 to block k${CLUSTER > 1 and not RESIDENT and "; first: what fused_fetch_first said" or ""}. sums: W x 4 KB + 4,608 + 2,048 bytes a plane, for partial sums; every thread is done with them on return.
+QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matrix${CLUSTER > 1 and not RESIDENT and ", bool first" or ""})
 {
     const int done = k < ${KP} ? k : ${KP};
     float *ws = sums + ${O_WS // 4};
@@ -111,7 +147,7 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, const fused_matrix 
 % if CLUSTER > 1 then
     // Panels up to the one this CTA made last are there, and come a stage ahead; the others are late, and T of one later than its V.
     #pragma unroll 1
-    for (int p = 0, stage = 0, here = -1; p < done; p++) {
+    for (int p = 0, stage = 0, here = first ? 0 : -1; p < done; p++) {
         const bool late = p > k - ${CLUSTER};
         mbar_wait_cluster(fused_ready(p), matrix.parity);
         if (*fused_skipped(p) != 0.0f)
@@ -129,11 +165,9 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, const fused_matrix 
         if (ahead) {
             here = p + 1;
             fused_fetch(matrix, stage ^ 1, here, false);
-            cp_async_wait<1>();
-        } else {
-            cp_async_wait<0>();
         }
-        block_sync();
+        mbar_wait(fused_full(stage), matrix.full >> stage & 1);
+        matrix.full ^= 1u << stage;
         fused_apply(c, p, v + stage * ${STAGE}, sums, ws, wp, t + stage * 4096, fused_t_ready(p), matrix.parity, late ? matrix.t + p * 4096 : nullptr);
         block_sync();
         stage ^= ${STAGES - 1};

@@ -1,7 +1,7 @@
 // A panel of 64 columns in registers (the fragments of fused_wide.cuh): Gram recursion on the top block, everything tall by warpgroup products,
 // and a plain column-by-column way to fall back to.
 //
-// Parameters: M, N, K, NT, J, LIMIT, OUT.
+// Parameters: M, N, K, NT, J, LIMIT, LOOSE (gram_panel.cuh), OUT.
 
 // Exponent that brings `most` to [32, 64), bounded so that its powers of two are normal.
 QRS_DEV int wide_shift(float most)
@@ -284,8 +284,7 @@ QRS_DEV void wide_below(wide_tile &c, u8 *v, int tiles, bool rows, wide_shared *
 }
 
 // After wide_finish_top and wide_below: true when a column and its tau disagree; otherwise, or when anyway, tau becomes 2 / (v'v) of the v that is
-// stored. What the two differ by is an error of that share of what was left of the panel's columns, and counts by what it is of whole columns: their largest
-// entry is 2^LIFT at least. Synchronises, but for tau.
+// stored. The test is gram_panel.cuh's. Synchronises, but for tau.
 QRS_DEV bool wide_disagrees(bool anyway, wide_shared *s, float *tau)
 {
     block_sync();

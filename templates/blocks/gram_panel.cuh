@@ -1,17 +1,22 @@
 // A panel of 32 columns by the Gram recursion (gram_recursion.cuh), with its safety test.
 //
-// Parameters: M, N, K, W, TILES, MT, OUT, PRODUCTS, PLANE, LIMIT (largest deviation of tau v'v / 2 from 1).
+// Parameters: M, N, K, W, TILES, MT, LASTS, LIMIT, LOOSE.
+// What tau v'v / 2 is off from 1 is an error of that share of what was left of the panel's columns, and counts by what it is of whole columns, whose
+// largest entry is 2^LIFT at least: that may be LIMIT. LOOSE bounds it however little is left.
 // G = P2'P2 and V2 = P2 M are formed as three TF32 products (hi hi + hi lo + lo hi): fp32 level, with fp32's range, so that
 // columns that shrank lose nothing. G takes both operands straight from the accumulators that hold C^T.
 struct gram_shared {
     gram_buffers buffers;
-    float gram[32 * 36], m[32 * 40], rv[32 * 36], whole[32];
-    float norms[${W}][32];
+    float gram[32 * 36], m[32 * 40], rv[32 * 36], whole[128];
+    float norms[${2 * W}][32];
     int good;
 };
 
-// This warp's share of G over row tiles from `tile0` on, into its part of red (fused_partial): the 16 x 16 blocks on and above the diagonal.
-QRS_DEV void gram_product(const fused_tile &c, int tile0, float *red)
+// This warp's share of G over its row tiles from `tile0` on, into its part of red (fused_partial): the 16 x 16 blocks on and above the diagonal.
+% if LASTS then
+// C is in its tile already and this warp's rows are taken from there, by a rolled loop: code that has left the cache costs more than the loads.
+% end
+QRS_DEV void gram_product(${LASTS and "const float *tile" or "const fused_tile &c"}, int tile0, float *red)
 {
     float acc[2][4][4];
     #pragma unroll
@@ -21,19 +26,29 @@ QRS_DEV void gram_product(const fused_tile &c, int tile0, float *red)
             #pragma unroll
             for (int e = 0; e < 4; e++)
                 acc[mt][n][e] = 0.0f;
+% if LASTS then
+    const float *at = tile + fused_place();
+    #pragma unroll 1
+    for (int i = (int)warp(); i < ${MT // 16}; i += ${W}, at += ${W * 576}) {
+        if (i < tile0)
+            continue;
+        #pragma unroll
+        for (int n8 = 0; n8 < 2; n8++) {
+% else
     #pragma unroll
     for (int i = 0; i < ${TILES}; i++) {
         if (i * ${W} + (int)warp() < tile0)
             continue;
         #pragma unroll
         for (int n8 = 0; n8 < 2; n8++) {
+% end
             // Eight columns a group; the two rows of a lane are k = q and k = q + 4 of the product, in both operands alike.
             u32 h[4][2], lo[4][2];
             #pragma unroll
             for (int u = 0; u < 4; u++)
                 #pragma unroll
                 for (int e = 0; e < 2; e++)
-                    gram_split(c[u >> 1][i][n8][(u & 1) * 2 + e], h[u][e], lo[u][e]);
+                    gram_split(${LASTS and "at[n8 * 288 + e * 36 + 8 * u]" or "c[u >> 1][i][n8][(u & 1) * 2 + e]"}, h[u][e], lo[u][e]);
             // One term after another: products into the same sums are as far apart as can be.
             #pragma unroll
             for (int term = 0; term < 3; term++)
@@ -80,7 +95,7 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
                 #pragma unroll
                 for (int e = 0; e < 4; e++)
                     v[mt][i][n][e] = 0.0f;
-    #pragma unroll 1
+    #pragma unroll 2
     for (int kk = 0; kk < 4; kk++) {
         u32 h[2][4], lo[2][4];
         #pragma unroll
@@ -93,19 +108,22 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
             const int tile = i * ${W} + (int)warp();
             if (tile < tile0 + 2 || tile >= ${MT // 16})
                 continue;
+            u32 bh[2][2], bl[2][2];
             #pragma unroll
             for (int n = 0; n < 2; n++) {
                 const float *at = panel + ((tile - tile0) * 16 + n * 8 + g) * 36 + kk * 8 + q;
-                u32 bh[2], bl[2];
-                gram_split(at[0], bh[0], bl[0]);
-                gram_split(at[4], bh[1], bl[1]);
-                #pragma unroll
-                for (int mt = 0; mt < 2; mt++) {
-                    mma_tf32(v[mt][i][n], h[mt], bl[0], bl[1]);
-                    mma_tf32(v[mt][i][n], lo[mt], bh[0], bh[1]);
-                    mma_tf32(v[mt][i][n], h[mt], bh[0], bh[1]);
-                }
+                gram_split(at[0], bh[n][0], bl[n][0]);
+                gram_split(at[4], bh[n][1], bl[n][1]);
             }
+            #pragma unroll
+            for (int term = 0; term < 3; term++) // one after another, as in gram_product
+                #pragma unroll
+                for (int n = 0; n < 2; n++)
+                    #pragma unroll
+                    for (int mt = 0; mt < 2; mt++) {
+                        const u32(&y)[2] = term == 0 ? bl[n] : bh[n];
+                        mma_tf32(v[mt][i][n], term == 1 ? lo[mt] : h[mt], y[0], y[1]);
+                    }
         }
     }
 }
@@ -113,8 +131,6 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
 // The recursion, threads 0..127: panel has stride 36; G of its rows from 32 on is in s->gram already, visible to them.
 QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s, float *tau)
 {
-    if (threadIdx.x < 32)
-        s->whole[lane()] = gram_square(panel, s->gram, 32, lane());
     const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, tau, ${K} - first, first + 32 >= ${M}, 128);
     if (threadIdx.x == 0)
         s->good = good;
@@ -130,7 +146,7 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
     fused_tile c;
     gram_apply(c, panel, tile0, s->m);
 
-    // v'v of every column: the rows below the top block here, the rest from V1.
+    // v'v of every column: the rows below the top block, and those of V1 that are this warp's.
     #pragma unroll
     for (int u = 0; u < 4; u++) {
         float part[4] = {0.0f, 0.0f, 0.0f, 0.0f}; // short chains: tau is only as good as this sum
@@ -149,19 +165,20 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
         if ((l & 3) == 0)
             s->norms[w][u * 8 + (l >> 2)] = sum;
     }
+    float top = 0.0f;
+    #pragma unroll
+    for (int i = w; i < 32; i += ${W})
+        top = i > l ? fmaf(s->rv[i * 36 + l], s->rv[i * 36 + l], top) : top;
+    s->norms[${W} + w][l] = top;
     block_sync();
     float part[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
     #pragma unroll
-    for (int i = 0; i < 32; i++) {
-        float x = i > l ? s->rv[i * 36 + l] : 0.0f;
-        part[i & 7] = fmaf(x, x, part[i & 7]);
-    }
-    #pragma unroll
-    for (int u = 0; u < ${W}; u++)
+    for (int u = 0; u < ${2 * W}; u++)
         part[u & 7] += s->norms[u][l];
     const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
-    const float t = tau[l];
-    const bool good = t == 0.0f || fabsf(fmaf(0.5f * t, square, -1.0f)) <= ${LIMIT};
+    const float t = tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
+    const float left = sqrt_rn(warp_max((s->whole[l] + s->whole[32 + l]) + (s->whole[64 + l] + s->whole[96 + l])));
+    const bool good = t == 0.0f || (off <= ${LOOSE} && off * fminf(0x1p-6f * left, 1.0f) <= ${LIMIT});
     if (!warp_all(good))
         return false;
     block_sync(); // everybody has read tau, and is done with the panel
@@ -169,8 +186,10 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
         tau[l] = t == 0.0f ? 0.0f : div_rn(2.0f, square); // of the v that is stored
 
     #pragma unroll 1
-    for (int e = threadIdx.x; e < 1024; e += ${32 * W})
-        panel[(e >> 5) * 36 + (e & 31)] = s->rv[(e >> 5) * 36 + (e & 31)];
+    for (int e = threadIdx.x; e < 256; e += ${32 * W}) {
+        const int at = (e >> 3) * 36 + (e & 7) * 4;
+        *(f32x4 *)(panel + at) = *(const f32x4 *)(s->rv + at);
+    }
     fused_give(c, panel - first * 36, tile0 + 2);
     return true;
 }

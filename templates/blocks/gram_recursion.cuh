@@ -42,10 +42,10 @@ struct gram_buffers {
 static_assert(sizeof(gram_buffers) == ${SCALARS + 16 * B}, "offsets below");
 
 // Threads 0..127 call${NC == 2 and ", with passive columns 0..255" or ""}. Results in shared memory: m, upper triangular with zeros below, columns scaled by rho (may be gram_in's place); rv, R on and
-// above the diagonal and V1 below (may be p1's place); tau. whole: the columns' squares at the panel's start. bare: nothing lies below the
-// top block, so that nothing can cancel. steps: columns past these have no reflector.
+// above the diagonal and V1 below (may be p1's place); tau. whole: ${NC == 1 and "room for 128 floats" or "the columns' squares at the panel's start"}. bare: nothing lies below the
+// top block, so that nothing can cancel. steps: columns past these have no reflector${NC == 1 and "; they go no further than that, and leave rows past `steps` of R as they were" or ""}.
 // True, in each warp of the active columns (and in the others), when the recursion went well as far as it can tell; the true norms of V have the last word.
-QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float *whole, gram_buffers *s, float *m, float *rv, float *tau,
+QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, ${NC == 2 and "const " or ""}float *whole, gram_buffers *s, float *m, float *rv, float *tau,
                             int steps, bool bare, int threads)
 {
     const int l = lane(), w = warp() & 3, c = (int)threadIdx.x >> 7 << 5 | l;
@@ -66,6 +66,15 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
     const float start = active ? gram_in[l * ${LD + 1}] : 0.0f;
     if (threadIdx.x < 32)
         s->side[1].g[l] = 0.0f;
+% if NC == 1 then
+    float square = w == 0 ? start : 0.0f; // this warp's share of the columns' squares at the panel's start
+    #pragma unroll
+    for (int k = 0; k < ${RW}; k++)
+        square = fmaf(x[k], x[k], square);
+    whole[threadIdx.x] = square;
+    if (threadIdx.x < 32 && l >= steps)
+        s->scalars[l] = {0.0f, 0.0f, 0.0f, 0.0f};
+% end
     if (threadIdx.x < 2) { // "next" of the last column
         *(f32x4 *)s->side[l].part[${32 * NC}] = {0.0f, 0.0f, 0.0f, 0.0f};
         s->side[l].pivot[${32 * NC}] = {0.0f, 0.0f};
@@ -80,13 +89,13 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
     }
 % end
     #pragma unroll${ROLLED and " 1" or ""}
-    for (int jj = 0; jj < ${RW}; jj++) {
+    for (int jj = 0; jj < ${RW}${NC == 1 and not ROLLED and " && 4 * jj < steps" or ""}; jj++) {
         const int top = ${ROLLED and "0" or "jj"}, ahead = top + 1 < ${RW} ? top + 1 : top;
         // Where its owner finds a lane's row, and will find it when registers have turned.
         const saddr owner_now = owner + ((l >> 2) - jj + top & ${RW - 1}) * 4;
         const saddr owner_then = ${ROLLED and "owner + ((l >> 2) - jj - 1 & " .. RW - 1 .. ") * 4" or "owner_now"};
         #pragma unroll 1
-        for (int jw = 0; jw < 4; jw++) {
+        for (int jw = 0; jw < 4${NC == 1 and ROLLED and " && 4 * jj < steps" or ""}; jw++) {
             const int j = jj * 4 + jw;
             const saddr side = (jw & 1) * ${SIZE}, pivot = my_pivot + side, rows_now = rows + side;
             const saddr dots = base + side + j * 16, pivots = base + side + ${PIVOT} + j * 8;
@@ -189,10 +198,12 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
     }
     // What cancelled cannot be trusted: a norm far below the column's own, a tail that is negative, tiny, or zero only by
     // cancellation. NaN fails.
-    const bool sound = beta_of * beta_of >= 1e-6f * whole[l] && (squares_of == 0.0f ? start == 0.0f : squares_of >= 1e-6f * whole[l]);
+    const float whole_of = ${NC == 1 and "(whole[l] + whole[32 + l]) + (whole[64 + l] + whole[96 + l])" or "whole[l]"};
+    const bool sound = beta_of * beta_of >= 1e-6f * whole_of && (squares_of == 0.0f ? start == 0.0f : squares_of >= 1e-6f * whole_of);
     return warp_all(!active || l >= steps || (bare ? squares_of == 0.0f || squares_of >= 0x1p-60f : sound));
 }
 
+% if NC == 2 then
 // The squares of a panel's columns, from its top block and G.
 QRS_DEV float gram_square(const float *p1, const float *gram, int rows, int c)
 {
@@ -202,3 +213,4 @@ QRS_DEV float gram_square(const float *p1, const float *gram, int rows, int c)
         s = fmaf(p1[i * ${LD} + c], p1[i * ${LD} + c], s);
     return s;
 }
+% end

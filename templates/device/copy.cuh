@@ -34,6 +34,7 @@ QRS_DEV void mbar_expect(saddr bar, u32 bytes, QRS_AT) {
 }
 QRS_DEV void fence_mbar_init() {}
 QRS_DEV void fence_async_shared() {}
+QRS_DEV void fence_async() {}
 QRS_DEV void bulk_load(saddr dst, const void *src, u32 bytes, saddr bar, QRS_AT) {
     host::self()->services->bulk_load(host::self(), dst, src, bytes, bar, QRS_AT_PASS);
 }
@@ -116,6 +117,10 @@ QRS_DEV void fence_mbar_init() {
 // Plain writes to shared memory before it are seen by bulk copies and wgmma after it.
 QRS_DEV void fence_async_shared() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+// The same for plain writes anywhere, those of others too that this thread knows of.
+QRS_DEV void fence_async() {
+    asm volatile("fence.proxy.async;" ::: "memory");
 }
 
 // One thread starts the copy. Addresses and sizes are multiples of 16 bytes.

@@ -3,23 +3,21 @@
 -- R, V and tau, keep V_k and T_k. The trailing matrix is never stored, the panel never leaves fp32, and A is read once.
 
 local PANEL = 32
-local GRAM_BYTES = 17488 -- struct gram_shared without its norms
+local GRAM_BYTES = 17872 -- struct gram_shared without its norms
 
 local function products_of(shape, p)
   if p.products ~= "auto" then return p.products end
   return 3
 end
 
--- How far tau v'v / 2 of a Gram panel may be from 1. It grows with the square of the panel's conditioning, and the factor's error with
--- its root: in fp32 at n = 512 a limit of 1e-10 n^2 lets 117 eps through (collinear 0.1), 1e-11 n^2 about a third of it. Dense panels keep
--- below half of that.
-local function limit_of(shape, k)
-  if shape.precision == "fp16" then return math.min(1e-3, 1e-9 * k * k) end
-  return math.min(1e-10 * k * k, math.max(1e-6, 1e-11 * k * k))
+-- How far tau v'v / 2 of a Gram panel may be from 1, counted by what is left of its columns, and in any case (blocks/gram_panel.cuh). It grows with
+-- the square of the panel's conditioning, and the factor's error with its root: in fp32 at n = 512 a limit of 1e-10 n^2 lets 117 eps through
+-- (collinear 0.1), 1e-11 n^2 about a third of it. Dense panels keep below half of that.
+local function limits_of(shape, k)
+  local limit = math.min(1e-10 * k * k, math.max(1e-6, 1e-11 * k * k))
+  if shape.precision == "fp16" then limit = math.min(1e-3, 1e-9 * k * k) end
+  return limit, math.max(limit, 1e-4)
 end
-
--- However little is left of a column, its reflector is to be this near to what the recursion took it for.
-local LOOSE = 1e-4
 
 -- Panels of 64 columns, warpgroup products (blocks/fused_wide_kernel.cuh).
 local function wide_layout(shape, device, p)
@@ -31,7 +29,7 @@ local function wide_layout(shape, device, p)
   v.PRODUCTS = p.products == "auto" and (v.SELECT and 1 or 3) or p.products
   v.PLANES = (v.SELECT or v.PRODUCTS == 3) and 2 or 1
   v.USED = math.min(v.KP, v.NP - 1)
-  v.LIMIT, v.LOOSE = limit_of(shape, k), math.max(LOOSE, limit_of(shape, k))
+  v.LIMIT, v.LOOSE = limits_of(shape, k)
   local tiles = 0
   for i = 0, v.KP - 1 do tiles = tiles + nt - i end
   v.V_BYTES = tiles * 8192
@@ -86,11 +84,13 @@ local function layout(shape, device, p)
   v.O_SCALES = take(v.OVERLAP and 2 * 132 or 132)
   v.O_FLAG = take(32)
   v.O_READY = take(v.CLUSTER > 1 and v.KP * 20 + v.CLUSTER * 8 or 0) -- two mbarriers a panel, whether it was skipped, what the CTAs found
+  v.O_FULL = take(v.CLUSTER > 1 and not v.RESIDENT and v.STAGES * 8 or 0) -- an mbarrier a stage
   v.O_SUM = v.LASTS and not v.APART and v.STAGE >= v.O_WP and v.O_V + v.STAGE or take(v.APART and sums or v.LASTS and v.O_WP or 0)
+  v.RED = v.LASTS and "(float *)(smem + " .. v.O_SUM .. ")" or "tile" -- sums that are formed while the tile is filled, if it can be helped
   v.GRAM = p.method == "gram"
-  v.LIMIT = limit_of(shape, k)
+  v.LIMIT, v.LOOSE = limits_of(shape, k)
   -- The recursion is at work when no finished panel's V has to be in shared memory, so a stage of V has room for it.
-  local state = v.GRAM and GRAM_BYTES + w * 128 or 0
+  local state = v.GRAM and GRAM_BYTES + w * 256 or 0
   v.O_GRAM = not v.RESIDENT and v.STAGE >= state and v.O_V or take(state)
   v.T_BYTES = v.KP * 4096
   v.O_TILE = at
@@ -105,14 +105,19 @@ end
 -- Alone on its SM: batches that leave no second matrix for it.
 local function alone(shape, device) return not shape.batch_invariant and shape.max_batch <= device.sms end
 
+-- Batches that leave half of the SMs idle. (Three CTAs are placed as if they were four: 30 clusters on 132 SMs.)
+local function shared(shape, device)
+  return alone(shape, device) and 2 * shape.max_batch <= device.sms and device.max_cluster >= 2 and shape.n > 64
+end
+
 -- A column of rows costs 900 cycles and more with the height, one of the Gram recursion 300; with 512 threads its product spills.
 local function method_of(shape) return shape.m <= 512 and "gram" or "rows" end
 local function threads_of(shape, device) return shape.m > 512 and 512 or shape.m <= 256 and not alone(shape, device) and 128 or 256 end
 
--- Where warpgroup products win: one CTA an SM with a matrix of its own, and much to do. Measured at 256, 320, 352, 384, 512 for batches of 1 to 640.
+-- Where warpgroup products win: a matrix a CTA, one CTA an SM, and much to do. Measured at 256, 320, 352, 384, 448 and 512 for batches of 1 to 640; two CTAs
+-- that share a matrix are faster than they.
 local function wide(shape, device)
-  local rows = alone(shape, device) and (2 * shape.max_batch <= device.sms and 384 or 352) or 256
-  return device.arch == 90 and shape.m > rows and shape.m <= 512 and shape.n > 256
+  return device.arch == 90 and shape.m > (alone(shape, device) and 352 or 256) and shape.m <= 512 and shape.n > 256 and not shared(shape, device)
 end
 
 local function registers(v)
@@ -122,11 +127,11 @@ local function registers(v)
 end
 
 -- CTAs an SM, where V stays, its stages, CTAs a matrix: the first that fits. Without neighbours on its SM a CTA may take all of the shared
--- memory; where the batch leaves half of the SMs idle, two share a matrix. (Three are placed as if they were four: 30 clusters on 132 SMs.)
+-- memory.
 local function choice(shape, device)
   if wide(shape, device) then return 1, "scratch", 1, 1 end
   local single = alone(shape, device)
-  local share = single and 2 * shape.max_batch <= device.sms and device.max_cluster >= 2 and shape.n > 64 and 2 or 1
+  local share = shared(shape, device) and 2 or 1
   local tries = { { "shared", 1 }, { "scratch", 2 }, { "scratch", 1 } }
   for ctas = (single or shape.m > 512) and 1 or 3, 1, -1 do
     for _, t in ipairs(tries) do
@@ -262,6 +267,7 @@ using namespace qrs;
 % include("blocks/fused_out.cuh")
 % include("blocks/fused_apply.cuh")
 % include("blocks/gram_small.cuh", { NC = 1 })
+% include("blocks/t_corner.cuh", { LDG = 36, LDT = 36 })
 % include("blocks/fused_t.cuh")
 % include("blocks/fused_rows.cuh")
 % if GRAM then
@@ -284,23 +290,28 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
 % end
     const int tid = (int)threadIdx.x;
     const i64 unit = blockIdx.x${CLUSTER > 1 and " / " .. CLUSTER or ""}; // the CTAs that share a matrix
-    fused_matrix matrix = {v_scratch + unit * ${RESIDENT and 0 or V_BYTES * PLANES}, t_scratch + unit * ${RESIDENT and 0 or KP * 4096}, 0, 0};
+    fused_matrix matrix = {v_scratch + unit * ${RESIDENT and 0 or V_BYTES * PLANES}, t_scratch + unit * ${RESIDENT and 0 or KP * 4096}, 0, 0${CLUSTER > 1 and not RESIDENT and ", 0" or ""}};
 % if CLUSTER > 1 then
     const int rank = cluster_rank();
+% end
+    i64 b = unit;
+    int k = ${CLUSTER > 1 and "rank" or "0"}, flags = 0${TILES2 and ", turn = 0" or ""};
+    fused_request(fused_all(), (float *)(smem + ${O_TILE}), a + b * stride_a, lda, 32 * k);
+    cp_async_commit();
+% if CLUSTER > 1 then
     float *found_by = (float *)(smem + ${O_READY + KP * 20}); // what all CTAs found, in that of rank 0; matrices take turns
     if (tid < ${2 * KP})
         mbar_init(fused_ready(tid), 1);
+% if not RESIDENT then
+    if (tid < ${STAGES})
+        mbar_init(fused_full(tid), 1);
+% end
     fence_mbar_init();
     cluster_sync();
 % if RESIDENT then
     fused_expect();
 % end
 % end
-
-    i64 b = unit;
-    int k = ${CLUSTER > 1 and "rank" or "0"}, flags = 0${TILES2 and ", turn = 0" or ""};
-    fused_request(fused_all(), (float *)(smem + ${O_TILE}), a + b * stride_a, lda, 32 * k);
-    cp_async_commit();
 % if OVERLAP then
     // The block before, whose columns are yet to be written.
     i64 b_before = 0;
@@ -330,18 +341,27 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
         flags |= found >> 1;
         if (filled) {
             fused_tile c;
+% if CLUSTER > 1 and not RESIDENT then
+            const bool first_there = fused_fetch_first(matrix, k);
+% end
             fused_take(c, tile, ex);
             block_sync(); // partial sums go where the tile lies
-            fused_update(c, k, sums, matrix);
+            fused_update(c, k, sums, matrix${CLUSTER > 1 and not RESIDENT and ", first_there" or ""});
+% if LASTS then
+            fused_give(c, tile, 0);
+            warp_sync();
+% end
 % if GRAM then
             if (factor) {
-                gram_product(c, 2 * k + 2, sums);
+                gram_product(${LASTS and "tile" or "c"}, 2 * k + 2, ${RED});
                 block_sync();
-                gram_total(sums, gs->gram);
+                gram_total(${RED}, gs->gram);
                 block_sync();
             }
 % end
+% if not LASTS then
             fused_give(c, tile, 0);
+% end
         } else if (k < ${KP}) { // a zero block stays zero under any reflector
             matrix.zero |= 1u << k;
             if (tid < 32)
@@ -390,41 +410,46 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
 % end
             fused_rows(panel, rows, ${K} - first < 32 ? ${K} - first : 32, (fused_step *)(smem + ${O_STEP}), stau);
             block_sync();
-% if not (RESIDENT and CLUSTER > 1) then
-            if (k < ${USED})
-                fused_reflectors(panel, rows, fused_v(k)${RESIDENT and "" or ", matrix.v + fused_trapezoid(k)"});
+        }
+% local v_at, t_at = "fused_v(k)", "fused_t(k)"
+% if not RESIDENT then
+% v_at, t_at = "matrix.v + fused_trapezoid(k)", "matrix.t + k * 4096"
+% elseif CLUSTER > 1 then
+% v_at, t_at = v_at .. ", fused_ready(k)", t_at .. ", fused_t_ready(k)"
+% end
+% local GIVEN = CLUSTER > 1 and RESIDENT and "true" or "filled" -- others count on a zero panel too: with tau = 0 it does nothing
+% if LASTS then
+        // ${W > 4 and "Four warps make T while the others write V" or "V, then T"}. The next barrier of the block, behind what of the next block needs neither, ends it.
+        if (k < ${USED}${W > 4 and " && warp() >= 4" or ""}) {
+            const fused_team team = ${W > 4 and "{tid - 128, " .. THREADS - 128 .. ", (int)warp() - 4, " .. W - 4 .. ", 2}" or "fused_all()"};
+            if (${GIVEN})
+                fused_reflectors(team, panel, rows, ${v_at});
+% if CLUSTER > 1 and not RESIDENT then
+            if (team.thread < ${CLUSTER})
+                sts_remote(cluster_map(to_saddr(fused_skipped(k)), team.thread), filled ? 0.0f : 1.0f);
+            fused_announce(team, fused_ready(k));
 % end
         }
-% local place = LASTS and "(float *)(smem + " .. O_SUM .. ")" or "tile"
-% local build = "fused_build_t(k, to_saddr(fused_v(k)), " .. place .. ", " .. place .. " + " .. O_WS // 4 .. ", stau, fused_t(k)" .. (not RESIDENT and ", matrix.t + k * 4096" or CLUSTER > 1 and ", fused_t_ready(k)" or "") .. ");"
-% if CLUSTER > 1 and RESIDENT then
-        if (k < ${USED}) { // a zero panel too: the others count on it, and with tau = 0 it does nothing
-            if (!filled)
-                block_sync(); // stau
-            fused_reflectors(panel, rows, fused_v(k), fused_ready(k));
-            block_sync();
-            ${build}
+        if (k < ${USED}${W > 4 and " && warp() < 4" or ""}) {
+            if (${GIVEN})
+                fused_build_t(panel, rows, stau, ${RED}, ${RED} + ${O_WS // 4}, ${t_at});
+% if CLUSTER > 1 and not RESIDENT then
+            fused_announce({tid, 128, (int)warp(), 4, 1}, fused_t_ready(k));
+% end
         }
-% elseif CLUSTER > 1 then
-        if (k < ${USED}) {
-            if (tid < ${CLUSTER})
-                sts_remote(cluster_map(to_saddr(fused_skipped(k)), tid), filled ? 0.0f : 1.0f);
-            fused_announce(fused_ready(k));
-            if (filled)
-                ${build}
-            fused_announce(fused_t_ready(k));
-        }
-% elseif OVERLAP then
-        block_sync();
-        if (filled && k < ${USED})
-            ${build}
+% else
+        if (factor && k < ${USED})
+            fused_reflectors(fused_all(), panel, rows, ${v_at});
 % end
 % if not OVERLAP then
         fused_leave(fused_all(), tile, h + b * stride_h, ldh, k, scales->exponent, tau + b * stride_tau, stau);
         block_sync();
-% if CLUSTER == 1 then
-        if (filled && k < ${USED})
-            ${build}
+% if not LASTS then
+        if (filled && k < ${USED}) {
+            if (warp() < 4)
+                fused_build_t(panel, rows, stau, ${RED}, ${RED} + ${O_WS // 4}, ${t_at});
+            block_sync();
+        }
 % end
 % if not TILES2 then
         if (b_next < batch)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What `make gpu-bundle` calls `run`: tests, checks and times on a GPU machine, from the folder it lies in.
 #
-#   ./run [STEP...]   steps: doctor test check bench (all four when none is named), and micro: cycles of steps and updates
+#   ./run [STEP...]   steps: doctor test check bench (all four when none is named); micro: cycles of steps and updates; sanitize: small checks
+#                     of every family under compute-sanitizer
 #   SUITE=FILE        another suite for check and bench     SECONDS_PER_CASE=S   limit of a bench case
 #   OUT=DIR           where logs and JSON go (default: results/ here)
 set -u
@@ -19,6 +20,50 @@ failed=0
 note() { # NAME CODE TEXT
     rows+=("$(printf '%-10s %-6s %s' "$1" "$([ "$2" = 0 ] && echo ok || echo "rc $2")" "$3")")
     [ "$2" = 0 ] || failed=1
+}
+
+# A copy of the templates in $1 where every barrier of a block, of some of its warps and of a cluster is passed twice. It orders nothing that one does
+# not. racecheck wants it: where warps have passed named barriers a different number of times, it takes what some wrote before the block's next
+# barrier and others read after it for a hazard, and a second barrier mends that.
+twice() {
+    rm -rf "$1" && cp -r templates "$1"
+    sed -i -e 's/"bar\.sync \(0\|%0, %1\);"/"bar.sync \1;\\n bar.sync \1;"/' -e 's/selp\.b32 %0, 1, 0, q;}/selp.b32 %0, 1, 0, q;\\n bar.sync 0;}/' \
+        "$1/device/block.cuh"
+    sed -i '/^#elif QRS_ARCH_90/,$ s/^    cluster_arrive();$/    cluster_arrive();\n    cluster_wait();\n    cluster_arrive();/' "$1/device/cluster.cuh"
+}
+
+# TOOL CHECK-ARGUMENTS: prints the tool's count
+sanitized() {
+    local tool=$1 log line
+    shift
+    log=$(timeout "${SECONDS_PER_SANITIZE:-120}" compute-sanitizer --tool "$tool" $([ "$tool" = racecheck ] && echo --racecheck-report analysis) \
+        ./qrsmith check "$@" 2>&1)
+    line=$(grep -oE '(ERROR SUMMARY: [0-9]+ error|RACECHECK SUMMARY: [0-9]+ hazard)' <<<"$log" | grep -oE '[0-9]+')
+    grep -q ', 0 failed' <<<"$log" && echo "${line:-no result}" || echo "failed, ${line:-no result}"
+}
+
+sanitize() {
+    local bad=0 tool count case
+    twice "$out/twice"
+    while read -r case; do
+        for tool in memcheck racecheck initcheck synccheck; do
+            if [ $tool = racecheck ]; then
+                count=$(QRSMITH_TEMPLATES=$out/twice QRSMITH_CACHE_DIR=$out/twice.cache sanitized $tool $case)
+            else
+                count=$(sanitized $tool $case)
+            fi
+            printf '%-10s %-70s %s\n' $tool "$case" "$count"
+            [ "$count" = 0 ] || bad=1
+        done
+    done <<'CASES'
+--shape 7x3x3 --shape 5x16x16 --shape 4x32x32 --shape 4x64x64
+--shape 2x100x100:fp16 --family fused --set update=wgmma
+--shape 2x100x100 --family fused --set update=mma --set ctas=1
+--shape 3x176x176
+--shape 2x200x200 --family fused --set ctas=2 --set keep=scratch --set overlap=0
+--shape 2x130x130 --family blocked
+CASES
+    return $bad
 }
 
 for step in $steps; do
@@ -46,7 +91,12 @@ for step in $steps; do
         ./qrsmith bench "$suite" --device 0 --max-seconds "${SECONDS_PER_CASE:-2}" --json "$out/bench.json" 2>&1 | tee "$out/bench.txt"
         note bench "${PIPESTATUS[0]}" "$(tail -n 1 "$out/bench.txt")"
         ;;
-    *) echo "unknown step $step (doctor test check bench micro)" >&2 && exit 2 ;;
+    sanitize)
+        mkdir -p "$out/twice.cache" && chmod 700 "$out/twice.cache"
+        sanitize 2>&1 | tee "$out/sanitize.txt"
+        note sanitize "${PIPESTATUS[0]}" "$out/sanitize.txt"
+        ;;
+    *) echo "unknown step $step (doctor test check bench micro sanitize)" >&2 && exit 2 ;;
     esac
 done
 printf '\n%-10s %-6s %s\n' step state result

@@ -34,21 +34,18 @@ QRS_KERNEL(step_gram, 128, 1)(const float *a, i64 lda, float *h, i64 ldh, float 
         top[i * 36 + l] = a[i * lda + l];
         gram[i * 36 + l] = sum;
     }
-    block_sync();
-    if (w == 0)
-        whole[l] = gram_square(top, gram, 32, l);
     #pragma unroll 1
     for (int pass = 0; pass < 2; pass++) { // the first brings the code near
         block_sync();
         const u32 begun = clock32();
-        gram_recursion(top, gram, whole, (gram_buffers *)dynamic_smem(), m, result, whole + 32, 32, false, 128);
+        gram_recursion(top, gram, whole, (gram_buffers *)dynamic_smem(), m, result, whole + 128, 32, false, 128);
         block_sync();
         cycles = clock32() - begun;
     }
     for (int i = w; i < 32; i += 4)
         h[i * ldh + l] = result[i * 36 + l];
     if (w == 0)
-        tau[l] = whole[32 + l];
+        tau[l] = whole[128 + l];
     if (threadIdx.x == 0)
         info[0] = (int)cycles;
 }

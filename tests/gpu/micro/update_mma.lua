@@ -36,6 +36,7 @@ using namespace qrs;
 % include("blocks/fused_out.cuh")
 % include("blocks/fused_apply.cuh")
 % include("blocks/gram_small.cuh", { NC = 1 })
+% include("blocks/t_corner.cuh", { LDG = 36, LDT = 36 })
 % include("blocks/fused_t.cuh")
 % include("blocks/fused_rows.cuh")
 
@@ -47,7 +48,7 @@ QRS_DEV void load_block(fused_tile &c, float *tile, const float *a, i64 lda, int
     cp_async_commit();
     cp_async_wait<0>();
     block_sync();
-    fused_take(c, tile, fused_exponents(fused_all(), tile, scales, (fused_largest *)(scales + 1), found));
+    fused_take(c, tile, fused_exponents(fused_all(), tile, scales, (fused_largest *)(dynamic_smem() + 512), found));
     block_sync();
 }
 
@@ -65,9 +66,11 @@ QRS_KERNEL(update_mma, ${THREADS}, 1)(const float *a, i64 lda, float *h, i64 ldh
     block_sync();
     fused_rows(tile, ${M}, 32, (fused_step *)(smem + 8192), stau);
     block_sync();
-    fused_reflectors(tile, ${M}, v);
+    fused_reflectors(fused_all(), tile, ${M}, v);
     block_sync();
-    fused_build_t(0, to_saddr(v), red, ws, stau, t);
+    if (warp() < 4)
+        fused_build_t(tile, ${M}, stau, red, ws, t);
+    block_sync();
     load_block(c, tile, a, lda, 32, scales);
     fused_apply(c, 0, to_saddr(v), red, ws, wp, t);
     block_sync();

@@ -1,4 +1,4 @@
-#line 233 "families/fused.lua"
+#line 238 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -6,9 +6,9 @@
 #include "device/mma.cuh"
 #include "device/copy.cuh"
 #include "device/launch.cuh"
-#line 246 "families/fused.lua"
+#line 251 "families/fused.lua"
 #include "device/cluster.cuh"
-#line 248 "families/fused.lua"
+#line 253 "families/fused.lua"
 
 using namespace qrs;
 
@@ -106,7 +106,7 @@ QRS_DEV float times(power_of_two f, float x)
 // halves of split fp16 operands away from fp16's subnormals.
 #define QRS_LIFT 6
 
-typedef float fused_tile[2][3][2][4];
+typedef float fused_tile[2][2][2][4];
 
 // The warps that do something together: all of the block, or some of them (barrier: theirs, 0 for the block's).
 struct fused_team {
@@ -124,21 +124,35 @@ QRS_DEV void fused_sync(fused_team team)
 // Starts the copy of the 32 columns from `first` on. Asynchronous: the caller commits, waits and synchronises.
 QRS_DEV void fused_request(fused_team team, float *tile, const float *a, i64 lda, int first)
 {
-    const int left = 352 - first;
+    const int left = 176 - first;
     const saddr to = to_saddr(tile);
     a += first;
 #line 35 "blocks/fused_load.cuh"
-    if (left >= 32 && ((((u64)a >> 2) | (u64)lda) & 3) == 0) {
-        #pragma unroll 1
-        for (int e = team.thread; e < 2816; e += team.threads)
-            cp_async16(to + (e >> 3) * 144 + (e & 7) * 16, a + (e >> 3) * lda + (e & 7) * 4);
+    if (((((u64)a >> 2) | (u64)lda) & 3) == 0) {
+        const int row = team.thread >> 3, column = (team.thread & 7) * 4, rows = team.threads >> 3;
+        saddr at = to + row * 144 + column * 4;
+        a += row * lda + column;
+        if (column < left)
+            #pragma unroll 2
+            for (int i = row; i < 176; i += rows, at += rows * 144, a += rows * lda)
+                cp_async16(at, a);
     } else {
         #pragma unroll 1
-        for (int e = team.thread; e < 11264; e += team.threads)
+        for (int e = team.thread; e < 5632; e += team.threads)
             if ((e & 31) < left)
                 cp_async4(to + (e >> 5) * 144 + (e & 31) * 4, a + (e >> 5) * lda + (e & 31));
     }
-#line 58 "blocks/fused_load.cuh"
+#line 57 "blocks/fused_load.cuh"
+    #pragma unroll 1
+    for (int e = 5632 + team.thread; e < 6144; e += team.threads)
+        tile[(e >> 5) * 36 + (e & 31)] = 0.0f;
+#line 62 "blocks/fused_load.cuh"
+    if (left < 32)
+        #pragma unroll 1
+        for (int e = team.thread; e < 5632; e += team.threads)
+            if ((e & 31) >= left)
+                tile[(e >> 5) * 36 + (e & 31)] = 0.0f;
+#line 68 "blocks/fused_load.cuh"
 }
 
 // Column exponents of a tile that is there.
@@ -146,7 +160,7 @@ struct fused_scales {
     int exponent[32]; // 0 for a zero column
     int found;        // bits: 1 something is not zero, 2 something is not finite
 };
-struct fused_largest { // by warp, on the way
+struct alignas(16) fused_largest { // by warp, on the way
     float most[8][32];
     int odd[8];
 };
@@ -154,17 +168,32 @@ struct fused_largest { // by warp, on the way
 // Synchronises once; the scales are for whoever comes after the team's next barrier. Returns the exponent of column `lane`.
 QRS_DEV int fused_exponents(fused_team team, const float *tile, fused_scales *s, fused_largest *of, int &found)
 {
-    float most = 0.0f;
-    bool odd = false;
+    const int row = (int)lane() >> 3, column = ((int)lane() & 7) * 4; // four rows at a time, four columns a lane
+    f32x4 most4 = {0.0f, 0.0f, 0.0f, 0.0f}, odd4 = most4;             // odd4: NaN once something is not finite
     #pragma unroll 4
-    for (int i = team.warp; i < 352; i += team.warps) {
-        const float v = fabsf(tile[i * 36 + lane()]);
-        const bool finite = v <= 0x1.fffffep127f;
-        odd = odd || !finite;
-        most = fmaxf(most, finite ? v : 0.0f);
+    for (int i = 4 * team.warp + row; i < 192; i += 4 * team.warps) {
+        const f32x4 v = *(const f32x4 *)(tile + i * 36 + column);
+        most4 = {fmaxf(most4.x, fabsf(v.x)), fmaxf(most4.y, fabsf(v.y)), fmaxf(most4.z, fabsf(v.z)), fmaxf(most4.w, fabsf(v.w))};
+        odd4 = {fmaf(v.x, 0.0f, odd4.x), fmaf(v.y, 0.0f, odd4.y), fmaf(v.z, 0.0f, odd4.z), fmaf(v.w, 0.0f, odd4.w)};
     }
-    odd = warp_any(odd);
-    of->most[team.warp][lane()] = most;
+    const float odds = (odd4.x + odd4.y) + (odd4.z + odd4.w);
+    bool odd = warp_any(odds != odds);
+    float most = 0.0f;
+    if (odd) { // rare: column `lane` again, what is finite of it
+        #pragma unroll 1
+        for (int i = 4 * team.warp; i < 192; i += (i & 3) == 3 ? 4 * team.warps - 3 : 1) {
+            const float v = fabsf(tile[i * 36 + lane()]);
+            most = fmaxf(most, v <= 0x1.fffffep127f ? v : 0.0f);
+        }
+        of->most[team.warp][lane()] = most;
+    } else {
+        #pragma unroll
+        for (int d = 8; d < 32; d *= 2)
+            most4 = {fmaxf(most4.x, shfl_xor(most4.x, d)), fmaxf(most4.y, shfl_xor(most4.y, d)), fmaxf(most4.z, shfl_xor(most4.z, d)),
+                     fmaxf(most4.w, shfl_xor(most4.w, d))};
+        if (row == 0)
+            *(f32x4 *)(of->most[team.warp] + column) = most4;
+    }
     if (lane() == 0)
         of->odd[team.warp] = odd;
     fused_sync(team);
@@ -195,8 +224,8 @@ QRS_DEV void fused_take(fused_tile &c, const float *tile, int ex)
     for (int s = 0; s < 4; s++) {
         const power_of_two f = make_power_of_two(QRS_LIFT - shfl(ex, 8 * s + (int)(lane() >> 2)));
         #pragma unroll
-        for (int i = 0; i < 3; i++) {
-            const bool in = i * 8 + (int)warp() < 22;
+        for (int i = 0; i < 2; i++) {
+            const bool in = i * 8 + (int)warp() < 12;
             #pragma unroll
             for (int n = 0; n < 2; n++)
                 #pragma unroll
@@ -210,8 +239,8 @@ QRS_DEV void fused_give(const fused_tile &c, float *tile, int tile0)
 {
     float *at = tile + fused_place();
     #pragma unroll
-    for (int i = 0; i < 3; i++)
-        if (i * 8 + (int)warp() >= tile0 && i * 8 + (int)warp() < 22)
+    for (int i = 0; i < 2; i++)
+        if (i * 8 + (int)warp() >= tile0 && i * 8 + (int)warp() < 12)
             #pragma unroll
             for (int s = 0; s < 4; s++)
                 #pragma unroll
@@ -223,30 +252,53 @@ QRS_DEV void fused_give(const fused_tile &c, float *tile, int tile0)
 #line 1 "blocks/fused_out.cuh"
 // A finished tile of 32 columns: to H, and its reflectors to fp16 planes.
 //
-// Parameters: M, N, K, KP; MT, W, THREADS, OUT; PRODUCTS, PLANE, V_BYTES, RESIDENT as in the family.
+// Parameters: M, N, K, KP; MT, W, OUT; PRODUCTS, PLANE, V_BYTES, RESIDENT as in the family.
 // The tile (fused_load.cuh) holds R on and above the diagonal of the panel, still scaled, and V below it. top: the panel's first row, MT when
 // the columns lie past the last panel.
 QRS_DEV void fused_out(fused_team team, const float *tile, float *h, i64 ldh, int first, int top, const int *exponent)
 {
     const int l = lane(), w = team.warp;
-#line 10 "blocks/fused_out.cuh"
+#line 11 "blocks/fused_out.cuh"
+    if ((((u64)h >> 2 | (u64)ldh) & 3) == 0) { // four rows at a time, four columns a lane
+        const int row = 4 * w + (l >> 3), column = (l & 7) * 4;
+        power_of_two f[4];
+        #pragma unroll
+        for (int u = 0; u < 4; u++)
+            f[u] = make_power_of_two(exponent[column + u] - QRS_LIFT);
+        const float *from = tile + row * 36 + column;
+        float *to = h + row * ldh + first + column;
+        if (first + column < 176)
+            #pragma unroll 2
+            for (int i = row; i < 176; i += 4 * team.warps, from += 144 * team.warps, to += 4 * team.warps * ldh) {
+                f32x4 x = *(const f32x4 *)from;
+                if (i < top + 32) {
+                    x.x = i > top + column ? x.x : times(f[0], x.x);
+                    x.y = i > top + column + 1 ? x.y : times(f[1], x.y);
+                    x.z = i > top + column + 2 ? x.z : times(f[2], x.z);
+                    x.w = i > top + column + 3 ? x.w : times(f[3], x.w);
+                }
+                *(f32x4 *)to = x;
+            }
+        return;
+    }
+#line 34 "blocks/fused_out.cuh"
     const power_of_two f = make_power_of_two(exponent[l] - QRS_LIFT);
     float *to = h + w * ldh + first + l;
-    if (first + l < 352)
+    if (first + l < 176)
         #pragma unroll 4
-        for (int i = w; i < 352; i += team.warps, to += team.warps * ldh) {
+        for (int i = w; i < 176; i += team.warps, to += team.warps * ldh) {
             const float x = tile[i * 36 + l];
             *to = i > top + l ? x : times(f, x);
         }
-#line 30 "blocks/fused_out.cuh"
+#line 54 "blocks/fused_out.cuh"
 }
 
 // Block k leaves: its columns to H, its panel's scalars to tau.
 QRS_DEV void fused_leave(fused_team team, const float *tile, float *h, i64 ldh, int k, const int *exponent, float *tau, const float *stau)
 {
     const int first = 32 * k;
-    fused_out(team, tile, h, ldh, first, k < 11 ? first : 352, exponent);
-    if (team.thread < 32 && first + team.thread < 352)
+    fused_out(team, tile, h, ldh, first, k < 6 ? first : 192, exponent);
+    if (team.thread < 32 && first + team.thread < 176)
         tau[first + team.thread] = stau[team.thread];
 }
 
@@ -261,33 +313,52 @@ QRS_DEV void fused_split(float x, float y, u32 &hi, u32 &lo)
 
 QRS_DEV int fused_chunk(int row, int chunk) { return row * 64 + ((chunk ^ ((row >> 1) & 3)) << 4); }
 
-// V from the tile's rows of the panel into planes of fp16, scaled by 2^LIFT, layout as in fused_apply.cuh; and to `copy` in global memory, or, where
-// CTAs share a matrix and V stays in shared memory, to the same place in all others, counted on their mbarriers `bar`.
-QRS_DEV void fused_reflectors(const float *panel, int rows, u8 *v, u8 *copy)
+// V from the tile's rows of the panel into planes of fp16, scaled by 2^LIFT, layout as in fused_apply.cuh. v: in shared memory, and, where CTAs share a
+// matrix, the same place in all others, counted on their mbarriers `bar`; or, when it does not stay there, in scratch.
+QRS_DEV void fused_reflectors(fused_team team, const float *panel, int rows, u8 *v, saddr bar)
 {
     #pragma unroll 1
-    for (int e = (int)threadIdx.x; e < rows * 4; e += 256) {
-        const int i = e >> 2, j = (e & 3) * 8;
-        float y[8];
-        *(f32x4 *)y = *(const f32x4 *)(panel + i * 36 + j);
-        *(f32x4 *)(y + 4) = *(const f32x4 *)(panel + i * 36 + j + 4);
-        u32x4 hi, lo;
+    for (int start = team.thread; start < rows * 4; start += 4 * team.threads) { // four chunks at once: their loads first
+        float y[4][8];
         #pragma unroll
-        for (int u = 0; u < 8; u++)
-            y[u] = i > j + u ? 0x1p6f * y[u] : i == j + u ? 0x1p6f : 0.0f;
-        fused_split(y[0], y[1], hi.x, lo.x);
-        fused_split(y[2], y[3], hi.y, lo.y);
-        fused_split(y[4], y[5], hi.z, lo.z);
-        fused_split(y[6], y[7], hi.w, lo.w);
-        const int at = fused_chunk(i, e & 3);
-        *(u32x4 *)(v + at) = hi;
-#line 73 "blocks/fused_out.cuh"
-        *(u32x4 *)(v + 22528 + at) = lo;
-#line 87 "blocks/fused_out.cuh"
-        *(u32x4 *)(copy + at) = hi;
-#line 89 "blocks/fused_out.cuh"
-        *(u32x4 *)(copy + 135168 + at) = lo;
-#line 92 "blocks/fused_out.cuh"
+        for (int c = 0; c < 4; c++) {
+            const int e = start + c * team.threads < rows * 4 ? start + c * team.threads : start;
+            *(f32x4 *)y[c] = *(const f32x4 *)(panel + (e >> 2) * 36 + (e & 3) * 8);
+            *(f32x4 *)(y[c] + 4) = *(const f32x4 *)(panel + (e >> 2) * 36 + (e & 3) * 8 + 4);
+        }
+        #pragma unroll
+        for (int c = 0; c < 4; c++) {
+            const int e = start + c * team.threads, i = e >> 2, j = (e & 3) * 8;
+            if (e >= rows * 4)
+                break;
+            #pragma unroll
+            for (int u = 0; u < 8; u++)
+                y[c][u] *= 0x1p6f;
+            if (c == 0 && i < 32) // a team has 128 threads or more, so the top block is in the first chunks
+                #pragma unroll
+                for (int u = 0; u < 8; u++)
+                    y[c][u] = i > j + u ? y[c][u] : i == j + u ? 0x1p6f : 0.0f;
+            u32x4 hi, lo;
+            fused_split(y[c][0], y[c][1], hi.x, lo.x);
+            fused_split(y[c][2], y[c][3], hi.y, lo.y);
+            fused_split(y[c][4], y[c][5], hi.z, lo.z);
+            fused_split(y[c][6], y[c][7], hi.w, lo.w);
+            const int at = fused_chunk(i, e & 3);
+            *(u32x4 *)(v + at) = hi;
+#line 109 "blocks/fused_out.cuh"
+            *(u32x4 *)(v + 43008 + at) = lo;
+#line 112 "blocks/fused_out.cuh"
+            #pragma unroll
+            for (int other = 1; other < 2; other++) {
+                const int rank = cluster_rank() ^ other;
+                const u32 to = cluster_map(to_saddr(v), rank) + at, ready = cluster_map(bar, rank);
+                st_async(to, hi, ready);
+#line 118 "blocks/fused_out.cuh"
+                st_async(to + 43008, lo, ready);
+#line 120 "blocks/fused_out.cuh"
+            }
+#line 122 "blocks/fused_out.cuh"
+        }
     }
 }
 #line 1 "blocks/fused_apply.cuh"
@@ -335,10 +406,10 @@ template <int NT> QRS_DEV void fused_products(float (&acc)[2][NT][4], const u32 
             mma_f16(acc[mt][n], a[mt], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
 }
 
-// p: the finished panel, applied to rows 32 p on. v: its V; lo plane 22528 bytes further. red: W x 4 KB; ws: 4 KB; wp: 2 KB a plane; t: T in fp16 as
-// V is, its low plane 2 KB further, there once t_ready (if not 0) completes its phase of the given parity; late: null, or where it then is to be copied from. Synchronises three times; on return other
+// p: the finished panel, applied to rows 32 p on. v: its V; lo plane 43008 bytes further. red: W x 4 KB; ws: 4 KB; wp: 2 KB a plane; t: T in fp16 as
+// V is, its low plane 2 KB further, there once t_ready (if not 0) completes its phase of the given parity. Synchronises three times; on return other
 // warps may still read v and wp.
-QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const u8 *t, saddr t_ready, u32 parity, const u8 *late)
+QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const u8 *t, saddr t_ready, u32 parity)
 {
     const int w = warp(), l = lane();
     // One half of V's columns at a time: with all 32, the accumulators would push C out of the registers two CTAs leave.
@@ -354,9 +425,9 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     acc[mt][n][e] = 0.0f;
         const saddr v1 = v + (w * 16 - 32 * p) * 64 + fused_chunk(l & 15, l >> 4);
         #pragma unroll
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < 2; i++) {
             const int tile = i * 8 + w;
-            if (tile >= 2 * p && tile < 22) {
+            if (tile >= 2 * p && tile < 12) {
                 u32 a[2][4];
 #line 69 "blocks/fused_apply.cuh"
                 u32 al[2][4];
@@ -380,22 +451,14 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                 fused_products<4>(acc, al, b);
                 #pragma unroll
                 for (int n = 0; n < 2; n++)
-                    ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * 8192 + 22528);
+                    ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * 8192 + 43008);
                 fused_products<4>(acc, a, b);
 #line 95 "blocks/fused_apply.cuh"
             }
         }
         fused_partial(red, acc, 4 * half);
     }
-#line 103 "blocks/fused_apply.cuh"
-    mbar_wait_cluster(t_ready, parity);
-#line 106 "blocks/fused_apply.cuh"
-    if (late) {
-        for (int i = (int)threadIdx.x; i < 256; i += 256)
-            cp_async16(to_saddr(t) + 16 * i, late + 16 * i);
-        cp_async_commit();
-    }
-#line 112 "blocks/fused_apply.cuh"
+#line 107 "blocks/fused_apply.cuh"
     block_sync();
 
     // Rows of W^T (columns of C) are dealt to the warps: sum, and both halves of it in fp16 where the sums in `ws` were.
@@ -409,16 +472,16 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         *(u16 *)(wt + at) = hi;
         *(u16 *)(wt + 2048 + at) = f16_bits(y - f16_value(hi));
     }
-#line 126 "blocks/fused_apply.cuh"
-    if (late)
-        cp_async_wait<0>();
-#line 129 "blocks/fused_apply.cuh"
+#line 124 "blocks/fused_apply.cuh"
     block_sync();
 
     // W'^T = W^T T with three products whatever the update takes: they are few, and two roundings more would cost accuracy. A warp forms tiles of 16 x 8;
     // the minus sign makes the second product an accumulation.
     const saddr wa = to_saddr(wp);
-#line 137 "blocks/fused_apply.cuh"
+#line 130 "blocks/fused_apply.cuh"
+    if (t_ready)
+        mbar_wait(t_ready, parity);
+#line 136 "blocks/fused_apply.cuh"
     #pragma unroll
     for (int tile = w; tile < 8; tile += 8) {
         const int mt = tile & 1, n = tile >> 1;
@@ -430,22 +493,25 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         ldmatrix_x4(al[1], (from + 2048) ^ 32);
         ldmatrix_x4_trans(b, to_saddr(t) + fused_chunk(l, n));
         ldmatrix_x4_trans(bl, to_saddr(t) + 2048 + fused_chunk(l, n));
-        float d[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        float d[4] = {0.0f, 0.0f, 0.0f, 0.0f}, e[2][4] = {}; // the small products apart: short chains
         #pragma unroll
         for (int k = 0; k < 2; k++) {
-            mma_f16(d, a[k], bl[2 * k], bl[2 * k + 1]);
-            mma_f16(d, al[k], b[2 * k], b[2 * k + 1]);
+            mma_f16(e[0], a[k], bl[2 * k], bl[2 * k + 1]);
+            mma_f16(e[1], al[k], b[2 * k], b[2 * k + 1]);
             mma_f16(d, a[k], b[2 * k], b[2 * k + 1]);
         }
+        #pragma unroll
+        for (int x = 0; x < 4; x++)
+            d[x] += e[0][x] + e[1][x];
         #pragma unroll
         for (int h = 0; h < 2; h++) {
             u8 *at = wp + fused_chunk(mt * 16 + h * 8 + (l >> 2), n) + (l & 3) * 4;
             u32 hi, lo;
             fused_split(-0x1p-4f * d[2 * h], -0x1p-4f * d[2 * h + 1], hi, lo);
             *(u32 *)at = hi;
-#line 162 "blocks/fused_apply.cuh"
-            *(u32 *)(at + 2048) = lo;
 #line 164 "blocks/fused_apply.cuh"
+            *(u32 *)(at + 2048) = lo;
+#line 166 "blocks/fused_apply.cuh"
         }
     }
     block_sync();
@@ -457,16 +523,16 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         #pragma unroll
         for (int mt = 0; mt < 2; mt++)
             ldmatrix_x4(a[mt], wa + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
-#line 176 "blocks/fused_apply.cuh"
+#line 178 "blocks/fused_apply.cuh"
         u32 al[2][4];
         #pragma unroll
         for (int mt = 0; mt < 2; mt++)
             ldmatrix_x4(al[mt], wa + 2048 + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
-#line 181 "blocks/fused_apply.cuh"
+#line 183 "blocks/fused_apply.cuh"
         #pragma unroll
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < 2; i++) {
             const int tile = i * 8 + w;
-            if (tile >= 2 * p && tile < 22) {
+            if (tile >= 2 * p && tile < 12) {
                 u32 b[4];
                 ldmatrix_x4(b, (kk ? v2 ^ 32 : v2) + i * 8192);
                 #pragma unroll
@@ -474,20 +540,20 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     mma_f16(c[mt][i][0], a[mt], b[0], b[1]);
                     mma_f16(c[mt][i][1], a[mt], b[2], b[3]);
                 }
-#line 193 "blocks/fused_apply.cuh"
+#line 195 "blocks/fused_apply.cuh"
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++) {
                     mma_f16(c[mt][i][0], al[mt], b[0], b[1]);
                     mma_f16(c[mt][i][1], al[mt], b[2], b[3]);
                 }
                 u32 bl[4];
-                ldmatrix_x4(bl, (kk ? v2 ^ 32 : v2) + 22528 + i * 8192);
+                ldmatrix_x4(bl, (kk ? v2 ^ 32 : v2) + 43008 + i * 8192);
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++) {
                     mma_f16(c[mt][i][0], a[mt], bl[0], bl[1]);
                     mma_f16(c[mt][i][1], a[mt], bl[2], bl[3]);
                 }
-#line 206 "blocks/fused_apply.cuh"
+#line 208 "blocks/fused_apply.cuh"
             }
         }
     }
@@ -504,15 +570,13 @@ QRS_DEV void gram_split(float x, u32 &hi, u32 &lo)
     lo = as_u32(x - as_f32(hi));
 }
 
-#line 1 "blocks/fused_t.cuh"
-// T of a panel from V (fp16 planes in shared memory, as fused_apply.cuh reads them) and tau.
+#line 1 "blocks/t_corner.cuh"
+// The block of T above those of its diagonal.
 //
-// Parameters: MT, W, TILES, THREADS, PRODUCTS, PLANE.
-// T = (I + D striu(V'V))^-1 D with D = diag(tau) (Schreiber and Van Loan's compact WY): the two 16 x 16 blocks of the diagonal
-// by substitution at once, then the block above them as T12 = -T11 (S12 T22), instead of a chain of 32 columns. tau = 0 gives a zero row and column by itself.
-// T12 = -T11 (S12 T22) of the halves in t (32 x 32), by one warp, as two transposed products whose first result is at once the second's operand: a
-// lane's pair of columns 2 q, 2 q + 1 of it counts as k = q and k = q + 4, in both operands alike. s: V'V, rows 36 apart.
-QRS_DEV void fused_corner(const float *s, float *t)
+// Parameters: LDG, LDT: rows of V'V and of T lie so far apart.
+// T12 = -T11 (S12 T22) of the halves in t (32 x 32), as two transposed products whose first result is at once the second's operand: a
+// lane's pair of columns 2 q, 2 q + 1 of it counts as k = q and k = q + 4, in both operands alike. s: V'V.
+QRS_DEV void t_corner(const float *s, float *t)
 {
     const int g = lane() >> 2, q = lane() & 3;
     float y[2][4], z[2][4];
@@ -526,7 +590,7 @@ QRS_DEV void fused_corner(const float *s, float *t)
         u32 a[4], al[4], b[2][2], bl[2][2];
         #pragma unroll
         for (int e = 0; e < 4; e++)
-            gram_split(t[(16 + k + q + (e >> 1) * 4) * 32 + 16 + g + (e & 1) * 8], a[e], al[e]);
+            gram_split(t[(16 + k + q + (e >> 1) * 4) * 36 + 16 + g + (e & 1) * 8], a[e], al[e]);
         #pragma unroll
         for (int n = 0; n < 2; n++)
             #pragma unroll
@@ -551,7 +615,7 @@ QRS_DEV void fused_corner(const float *s, float *t)
             u32 b[2], bl[2];
             #pragma unroll
             for (int e = 0; e < 2; e++)
-                gram_split(t[(8 * n + g) * 32 + 8 * k + 2 * q + e], b[e], bl[e]);
+                gram_split(t[(8 * n + g) * 36 + 8 * k + 2 * q + e], b[e], bl[e]);
             mma_tf32(z[n], a, bl[0], bl[1]);
             mma_tf32(z[n], al, b[0], b[1]);
             mma_tf32(z[n], a, b[0], b[1]);
@@ -561,15 +625,33 @@ QRS_DEV void fused_corner(const float *s, float *t)
     for (int n = 0; n < 2; n++)
         #pragma unroll
         for (int e = 0; e < 4; e++)
-            t[(8 * n + 2 * q + (e & 1)) * 32 + 16 + g + (e >> 1) * 8] = z[n][e];
+            t[(8 * n + 2 * q + (e & 1)) * 36 + 16 + g + (e >> 1) * 8] = z[n][e];
+}
+#line 1 "blocks/fused_t.cuh"
+// T of a panel from V and tau.
+//
+// Parameters: PRODUCTS, RESIDENT, CLUSTER, LASTS (shares of V'V have a place beside the panel).
+// T = (I + D striu(V'V))^-1 D with D = diag(tau) (Schreiber and Van Loan's compact WY): the two 16 x 16 blocks of the diagonal
+// by substitution at once, then the block above them as T12 = -T11 (S12 T22), instead of a chain of 32 columns. tau = 0 gives a zero row and column by itself.
+
+// A lane's 16 of 16 rows by 32 columns: x[u][n][e] is at row 8 n + e, column 8 u.
+QRS_DEV void fused_pick(float (&x)[4][2][2], const float *at)
+{
+    #pragma unroll
+    for (int u = 0; u < 4; u++)
+        #pragma unroll
+        for (int n = 0; n < 2; n++)
+            #pragma unroll
+            for (int e = 0; e < 2; e++)
+                x[u][n][e] = at[n * 288 + e * 36 + 8 * u];
 }
 
-// v, p as in fused_apply; red: W x 4 KB; ws: 32 x 36 floats. t: T's planes of fp16, and `copy` the same in global memory. Synchronises; all of t
-// is visible to the block on return.
-QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *tau, u8 *planes, u8 *copy)
+// Four warps, the block's first: T from the panel (rows 36 apart; V below its diagonal) and tau. red: 4 x 4 KB, s: 32 rows of 36 floats. Planes of
+// fp16 go to `planes`, and there in the other CTAs too, counted on their mbarriers `bar`.
+QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float *red, float *s, u8 *planes, saddr bar)
 {
-    float *t = red + 1024; // 32 x 32
-    const int w = warp(), l = lane(), tid = threadIdx.x;
+    const int l = lane(), w = warp(), g = l >> 2, q = l & 3;
+    // V'V, the 16 x 16 blocks on and above the diagonal, from the halves that the planes of V have.
     float acc[2][4][4];
     #pragma unroll
     for (int mt = 0; mt < 2; mt++)
@@ -578,101 +660,114 @@ QRS_DEV void fused_build_t(int p, saddr v, float *red, float *ws, const float *t
             #pragma unroll
             for (int e = 0; e < 4; e++)
                 acc[mt][n][e] = 0.0f;
-    const saddr va = v + (w * 16 - 32 * p) * 64 + fused_chunk(((l >> 4) << 3) + (l & 7), (l >> 3) & 1);
-    const saddr vb = v + (w * 16 - 32 * p) * 64 + fused_chunk(l & 15, l >> 4);
-    #pragma unroll
-    for (int i = 0; i < 3; i++) {
-        const int tile = i * 8 + w;
-        if (tile >= 2 * p && tile < 22) {
-            u32 a[2][4];
+    float x[4][2][2]; // rows ahead by one turn
+    const float *at = panel + (16 * w + 2 * q) * 36 + g;
+    if (16 * w < rows)
+        fused_pick(x, at);
+    #pragma unroll 1
+    for (int i = 16 * w; i < rows; i += 64) {
+        if (i < 32)
             #pragma unroll
-            for (int mt = 0; mt < 2; mt++)
-                ldmatrix_x4_trans(a[mt], (va ^ (mt << 5)) + i * 8192);
-#line 85 "blocks/fused_t.cuh"
-            u32 al[2][4];
-            #pragma unroll
-            for (int mt = 0; mt < 2; mt++)
-                ldmatrix_x4_trans(al[mt], (va ^ (mt << 5)) + 22528 + i * 8192);
-#line 90 "blocks/fused_t.cuh"
-            u32 b[2][4];
-            #pragma unroll
-            for (int n = 0; n < 2; n++)
-                ldmatrix_x4_trans(b[n], (vb ^ (n << 5)) + i * 8192);
-            fused_products<4>(acc, a, b);
-#line 96 "blocks/fused_t.cuh"
-            fused_products<4>(acc, al, b);
+            for (int u = 0; u < 4; u++)
+                #pragma unroll
+                for (int n = 0; n < 2; n++)
+                    #pragma unroll
+                    for (int e = 0; e < 2; e++) {
+                        const int below = i + 2 * q + 8 * n + e - 8 * u - g;
+                        x[u][n][e] = below > 0 ? x[u][n][e] : below == 0 ? 1.0f : 0.0f;
+                    }
+        // Eight columns a group, eight rows a half: what is an operand's part on the left is one on the right, too.
+        u32 h[4][2], lo[4][2];
+        #pragma unroll
+        for (int u = 0; u < 4; u++)
             #pragma unroll
             for (int n = 0; n < 2; n++)
-                ldmatrix_x4_trans(b[n], (vb ^ (n << 5)) + 22528 + i * 8192);
-            fused_products<4>(acc, a, b);
-#line 102 "blocks/fused_t.cuh"
-        }
+                fused_split(0x1p6f * x[u][n][0], 0x1p6f * x[u][n][1], h[u][n], lo[u][n]);
+        at += 64 * 36;
+        if (i + 64 < rows)
+            fused_pick(x, at);
+        #pragma unroll
+        for (int term = 0; term < 3; term++)
+            #pragma unroll
+            for (int mt = 0; mt < 2; mt++) {
+                const u32(&y)[4][2] = term == 1 ? lo : h, (&z)[4][2] = term == 2 ? lo : h;
+                const u32 a[4] = {y[2 * mt][0], y[2 * mt + 1][0], y[2 * mt][1], y[2 * mt + 1][1]};
+                #pragma unroll
+                for (int n = 2 * mt; n < 4; n++)
+                    mma_f16(acc[mt][n], a, z[n][0], z[n][1]);
+            }
     }
+#line 73 "blocks/fused_t.cuh"
     fused_partial(red, acc, 0);
-    block_sync();
+    bar_sync(1, 128);
+    // The sums: the block above those of the diagonal as it is; of these, row r from its entry r + 1 on, then zeros.
     #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        int r = w * 4 + i;
-        ws[r * 36 + l] = 0x1p-12f * fused_total(red, r);
+    for (int i = 0; i < 8; i++) {
+        const int r = 8 * w + i;
+        const float *at = red + r * 32 + (l ^ ((r & 3) << 3));
+        const float sum = 0x1p-12f * ((at[0] + at[1024]) + (at[2048] + at[3072]));
+        if (r < 16 && l >= 16)
+            s[r * 36 + l] = sum;
+        else
+            s[r * 36 + (l & 16) + (l - r - 1 & 15)] = l > r ? sum : 0.0f;
     }
-    block_sync();
+    bar_sync(1, 128);
 
-    if (w == 0) { // lane = row of T; columns of its half one after another, each added to those after it
+    float *t = red; // 32 rows of 36 floats
+    if (w == 0) { // lane = row of T; columns of its half one after another, each added to those after it: the sums move down by one meanwhile
         const int o = l & 16, r = l & 15;
-        const saddr from = to_saddr(ws + o * 37);
-        float x[16], sum[16], f[16];
-        f32x4 g[3][4]; // rows of V'V on their way, two ahead of the chain
+        const float *row = s + o * 37;
+        float sum[17] = {};
+        f32x4 next[4];
+        float next_f = tau[o];
         #pragma unroll
-        for (int j = 0; j < 16; j++) {
-            sum[j] = 0.0f;
-            f[j] = tau[o + j];
-        }
-        #pragma unroll
-        for (int i = -2; i < 16; i++) {
+        for (int j = 0; j < 4; j++)
+            next[j] = *(const f32x4 *)(row + 4 * j);
+        #pragma unroll 2
+        for (int i = 0; i < 16; i++) {
+            const f32x4 u[4] = {next[0], next[1], next[2], next[3]};
+            const float f = next_f;
+            row += i < 15 ? 36 : 0;
+            next_f = tau[o + (i < 15 ? i + 1 : i)];
             #pragma unroll
-            for (int j = (i + 3) / 4; j < 4; j++)
-                if (i + 2 < 16)
-                    g[(i + 2) % 3][j] = lds<f32x4>(from + (i + 2) * 144 + j * 16);
-            if (i < 0)
-                continue;
-            x[i] = r == i ? f[i] : r < i ? -f[i] * sum[i] : 0.0f;
+            for (int j = 0; j < 4; j++)
+                next[j] = *(const f32x4 *)(row + 4 * j);
+            const float x = r == i ? f : r < i ? -f * sum[0] : 0.0f;
+            t[l * 36 + o + i] = x;
             #pragma unroll
-            for (int j = (i + 1) / 4; j < 4; j++) {
-                const f32x4 u = g[i % 3][j];
-                sum[4 * j] = fmaf(x[i], u.x, sum[4 * j]);
-                sum[4 * j + 1] = fmaf(x[i], u.y, sum[4 * j + 1]);
-                sum[4 * j + 2] = fmaf(x[i], u.z, sum[4 * j + 2]);
-                sum[4 * j + 3] = fmaf(x[i], u.w, sum[4 * j + 3]);
+            for (int j = 0; j < 4; j++) {
+                sum[4 * j] = fmaf(x, u[j].x, sum[4 * j + 1]);
+                sum[4 * j + 1] = fmaf(x, u[j].y, sum[4 * j + 2]);
+                sum[4 * j + 2] = fmaf(x, u[j].z, sum[4 * j + 3]);
+                sum[4 * j + 3] = fmaf(x, u[j].w, sum[4 * j + 4]);
             }
         }
         #pragma unroll
-        for (int j = 0; j < 16; j += 4) {
-            *(f32x4 *)(t + l * 32 + o + j) = {x[j], x[j + 1], x[j + 2], x[j + 3]};
-            *(f32x4 *)(t + l * 32 + 16 - o + j) = {0.0f, 0.0f, 0.0f, 0.0f};
-        }
+        for (int j = 0; j < 16; j += 4)
+            *(f32x4 *)(t + l * 36 + 16 - o + j) = {0.0f, 0.0f, 0.0f, 0.0f};
         warp_sync();
-        fused_corner(ws, t);
+        t_corner(s, t);
     }
-    block_sync();
-    #pragma unroll 1
-    for (int e = tid; e < 128; e += 256) {
-        float x[8];
-        *(f32x4 *)x = *(const f32x4 *)(t + 8 * e);
-        *(f32x4 *)(x + 4) = *(const f32x4 *)(t + 8 * e + 4);
-        const int at = fused_chunk(e >> 2, e & 3);
-        u32x4 hi, lo;
-        fused_split(x[0], x[1], hi.x, lo.x);
-        fused_split(x[2], x[3], hi.y, lo.y);
-        fused_split(x[4], x[5], hi.z, lo.z);
-        fused_split(x[6], x[7], hi.w, lo.w);
-        *(u32x4 *)(planes + at) = hi;
-        *(u32x4 *)(planes + 2048 + at) = lo;
-#line 164 "blocks/fused_t.cuh"
-        *(u32x4 *)(copy + at) = hi;
-        *(u32x4 *)(copy + 2048 + at) = lo;
-#line 175 "blocks/fused_t.cuh"
+    bar_sync(1, 128);
+    const int e = (int)threadIdx.x, place = fused_chunk(e >> 2, e & 3);
+    const float *from = t + (e >> 2) * 36 + (e & 3) * 8;
+    const f32x4 left = *(const f32x4 *)from, right = *(const f32x4 *)(from + 4);
+    u32x4 hi, lo;
+    fused_split(left.x, left.y, hi.x, lo.x);
+    fused_split(left.z, left.w, hi.y, lo.y);
+    fused_split(right.x, right.y, hi.z, lo.z);
+    fused_split(right.z, right.w, hi.w, lo.w);
+    *(u32x4 *)(planes + place) = hi;
+    *(u32x4 *)(planes + 2048 + place) = lo;
+#line 135 "blocks/fused_t.cuh"
+    #pragma unroll
+    for (int other = 1; other < 2; other++) {
+        const int rank = cluster_rank() ^ other;
+        const u32 to = cluster_map(to_saddr(planes), rank) + place, ready = cluster_map(bar, rank);
+        st_async(to, hi, ready);
+        st_async(to + 2048, lo, ready);
     }
-    block_sync();
+#line 143 "blocks/fused_t.cuh"
 }
 #line 1 "blocks/fused_rows.cuh"
 // Householder panel of 32 columns, rows in registers, one fused reduction and one barrier a column, one copy of the step.
@@ -705,13 +800,13 @@ QRS_DEV float fused_sum(const float *part)
 }
 
 // Dots of xb with the four columns.
-QRS_DEV void fused_dots(float (&d)[4], const float (&xb)[11], const float (&x)[11][4])
+QRS_DEV void fused_dots(float (&d)[4], const float (&xb)[6], const float (&x)[6][4])
 {
     #pragma unroll
     for (int c = 0; c < 4; c++) {
         d[c] = 0.0f;
         #pragma unroll
-        for (int kk = 0; kk < 11; kk++)
+        for (int kk = 0; kk < 6; kk++)
             d[c] = fmaf(xb[kk], x[kk][c], d[c]);
     }
 }
@@ -722,10 +817,10 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
 {
     const int l = lane(), w = warp(), cg = l & 7, rl = l >> 3, ri = w * 4 + rl;
     const int layers = (rows + 31) / 32;
-    float x[11][4], xb[11], d[4];
+    float x[6][4], xb[6], d[4];
     float *own = panel + ri * 36 + cg;
     #pragma unroll
-    for (int kk = 0; kk < 11; kk++) {
+    for (int kk = 0; kk < 6; kk++) {
         const bool in = kk * 32 + ri < rows;
         #pragma unroll
         for (int c = 0; c < 4; c++)
@@ -760,7 +855,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         block_sync();
         float squares = fused_sum(part + cj * 12), dn = fused_sum(part + (cj + 1) * 12), alpha = pivot[cj], pn = pivot[cj + 1];
         const float mine = fused_sum(part + l * 12);
-        float dot[4], p[4], next[11];
+        float dot[4], p[4], next[6];
         #pragma unroll
         for (int c = 0; c < 4; c++) {
             dot[c] = shfl(mine, c * 8 + cg);
@@ -770,7 +865,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             // Rare, and the same for the whole block: either the tail is exactly zero, or the step repeats rescaled.
             float most = 0.0f;
             #pragma unroll
-            for (int kk = 0; kk < 11; kk++)
+            for (int kk = 0; kk < 6; kk++)
                 most = fmaxf(most, fabsf(xb[kk]));
             most = warp_max(most);
             block_sync();
@@ -795,7 +890,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
                     scale = pow2_exponent(fmaxf(most, fabsf(alpha)));
                     const power_of_two shrink = make_power_of_two(-scale);
                     #pragma unroll
-                    for (int kk = 0; kk < 11; kk++) {
+                    for (int kk = 0; kk < 6; kk++) {
                         xb[kk] = times(shrink, xb[kk]);
                         if (cg == cj && (kk >= 1 || kk * 32 + ri >= j)) // entries of R above the pivot keep their scale
                             x[kk][0] = times(shrink, x[kk][0]);
@@ -805,7 +900,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             }
         }
         #pragma unroll
-        for (int kk = 0; kk < 11; kk++)
+        for (int kk = 0; kk < 6; kk++)
             next[kk] = shfl(cj == 7 ? x[kk][1] : x[kk][0], (l & 24) + ((cj + 1) & 7));
 
         // As make_reflector, but for the Newton steps: rho and step are good to two units in the last place, and tau is made from the
@@ -818,7 +913,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             if (kk * 32 + ri == j)
                 xb[kk] = copysignf(gap, alpha);
         #pragma unroll
-        for (int kk = 0; kk < 11; kk++)
+        for (int kk = 0; kk < 6; kk++)
             next[kk] = fmaf(-gn, xb[kk], next[kk]);
         #pragma unroll
         for (int kk = 0; kk < 1; kk++)
@@ -836,10 +931,10 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             // Finished columns are left alone, not multiplied by zero: the pivot may be NaN.
             const bool touch[2] = {c0 > 0 || cg > cj, c0 + 1 + slot < 4};
             #pragma unroll
-            for (int k0 = 0; k0 < 11; k0 += 3)
+            for (int k0 = 0; k0 < 6; k0 += 3)
                 if (k0 == 0 || k0 < layers) {
                     #pragma unroll
-                    for (int kk = k0; kk < k0 + 3 && kk < 11; kk++)
+                    for (int kk = k0; kk < k0 + 3 && kk < 6; kk++)
                         #pragma unroll
                         for (int c = 0; c < 2; c++) {
                             float &y = x[kk][c0 + c];
@@ -857,7 +952,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         if (threadIdx.x == 0)
             s->kept[j] = {alpha, squares, zero ? 0.0f : rho, (float)scale};
         #pragma unroll
-        for (int kk = 0; kk < 11; kk++)
+        for (int kk = 0; kk < 6; kk++)
             xb[kk] = next[kk];
         fresh = again = zero = false;
         scale = 0;
@@ -866,7 +961,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             cj = 0;
             slot++;
             #pragma unroll
-            for (int kk = 0; kk < 11; kk++) {
+            for (int kk = 0; kk < 6; kk++) {
                 const float first = x[kk][0];
                 x[kk][0] = x[kk][1], x[kk][1] = x[kk][2], x[kk][2] = x[kk][3], x[kk][3] = first;
             }
@@ -881,7 +976,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         const float rho = j < steps ? s->kept[j].z : 0.0f;
         float *to = panel + ri * 36 + j;
         #pragma unroll
-        for (int kk = 0; kk < 11; kk++) {
+        for (int kk = 0; kk < 6; kk++) {
             const int i = kk * 32 + ri;
             if (i < rows)
                 to[kk * 1152] = i > j ? x[kk][c] * rho : x[kk][c];
@@ -935,10 +1030,10 @@ struct gram_buffers {
 static_assert(sizeof(gram_buffers) == 3008, "offsets below");
 
 // Threads 0..127 call. Results in shared memory: m, upper triangular with zeros below, columns scaled by rho (may be gram_in's place); rv, R on and
-// above the diagonal and V1 below (may be p1's place); tau. whole: the columns' squares at the panel's start. bare: nothing lies below the
-// top block, so that nothing can cancel. steps: columns past these have no reflector.
+// above the diagonal and V1 below (may be p1's place); tau. whole: room for 128 floats. bare: nothing lies below the
+// top block, so that nothing can cancel. steps: columns past these have no reflector; they go no further than that, and leave rows past `steps` of R as they were.
 // True, in each warp of the active columns (and in the others), when the recursion went well as far as it can tell; the true norms of V have the last word.
-QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float *whole, gram_buffers *s, float *m, float *rv, float *tau,
+QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, float *whole, gram_buffers *s, float *m, float *rv, float *tau,
                             int steps, bool bare, int threads)
 {
     const int l = lane(), w = warp() & 3, c = (int)threadIdx.x >> 7 << 5 | l;
@@ -959,14 +1054,23 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
     const float start = active ? gram_in[l * 37] : 0.0f;
     if (threadIdx.x < 32)
         s->side[1].g[l] = 0.0f;
+#line 70 "blocks/gram_recursion.cuh"
+    float square = w == 0 ? start : 0.0f; // this warp's share of the columns' squares at the panel's start
+    #pragma unroll
+    for (int k = 0; k < 8; k++)
+        square = fmaf(x[k], x[k], square);
+    whole[threadIdx.x] = square;
+    if (threadIdx.x < 32 && l >= steps)
+        s->scalars[l] = {0.0f, 0.0f, 0.0f, 0.0f};
+#line 78 "blocks/gram_recursion.cuh"
     if (threadIdx.x < 2) { // "next" of the last column
         *(f32x4 *)s->side[l].part[32] = {0.0f, 0.0f, 0.0f, 0.0f};
         s->side[l].pivot[32] = {0.0f, 0.0f};
     }
 
-#line 82 "blocks/gram_recursion.cuh"
+#line 91 "blocks/gram_recursion.cuh"
     #pragma unroll
-    for (int jj = 0; jj < 8; jj++) {
+    for (int jj = 0; jj < 8 && 4 * jj < steps; jj++) {
         const int top = jj, ahead = top + 1 < 8 ? top + 1 : top;
         // Where its owner finds a lane's row, and will find it when registers have turned.
         const saddr owner_now = owner + ((l >> 2) - jj + top & 7) * 4;
@@ -1037,7 +1141,7 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
             for (int k = 7; k >= 0; k--) {
                 x[k] = fmaf(-g, xb[k], k == top && own && c > j ? 0.0f : x[k]);
                 xb[k] = fmaf(-gn, xb[k], next[k]);
-#line 157 "blocks/gram_recursion.cuh"
+#line 166 "blocks/gram_recursion.cuh"
             }
             old_h = fmaf(-g, pj.y, pc.y);
             old_g = g;
@@ -1048,7 +1152,7 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
                 sts(base + 2496 + j * 16, f32x4{pj.x, squares, q, rho0});
             }
         }
-#line 174 "blocks/gram_recursion.cuh"
+#line 183 "blocks/gram_recursion.cuh"
     }
     bar_sync(1, threads);
     const f32x4 scalars = lds<f32x4>(base + 2496 + l * 16);
@@ -1067,34 +1171,31 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
     }
     // What cancelled cannot be trusted: a norm far below the column's own, a tail that is negative, tiny, or zero only by
     // cancellation. NaN fails.
-    const bool sound = beta_of * beta_of >= 1e-6f * whole[l] && (squares_of == 0.0f ? start == 0.0f : squares_of >= 1e-6f * whole[l]);
+    const float whole_of = (whole[l] + whole[32 + l]) + (whole[64 + l] + whole[96 + l]);
+    const bool sound = beta_of * beta_of >= 1e-6f * whole_of && (squares_of == 0.0f ? start == 0.0f : squares_of >= 1e-6f * whole_of);
     return warp_all(!active || l >= steps || (bare ? squares_of == 0.0f || squares_of >= 0x1p-60f : sound));
 }
 
-// The squares of a panel's columns, from its top block and G.
-QRS_DEV float gram_square(const float *p1, const float *gram, int rows, int c)
-{
-    float s = gram[c * 37];
-    #pragma unroll 8
-    for (int i = 0; i < rows; i++)
-        s = fmaf(p1[i * 36 + c], p1[i * 36 + c], s);
-    return s;
-}
 #line 1 "blocks/gram_panel.cuh"
 // A panel of 32 columns by the Gram recursion (gram_recursion.cuh), with its safety test.
 //
-// Parameters: M, N, K, W, TILES, MT, OUT, PRODUCTS, PLANE, LIMIT (largest deviation of tau v'v / 2 from 1).
+// Parameters: M, N, K, W, TILES, MT, LASTS, LIMIT, LOOSE.
+// What tau v'v / 2 is off from 1 is an error of that share of what was left of the panel's columns, and counts by what it is of whole columns, whose
+// largest entry is 2^LIFT at least: that may be LIMIT. LOOSE bounds it however little is left.
 // G = P2'P2 and V2 = P2 M are formed as three TF32 products (hi hi + hi lo + lo hi): fp32 level, with fp32's range, so that
 // columns that shrank lose nothing. G takes both operands straight from the accumulators that hold C^T.
 struct gram_shared {
     gram_buffers buffers;
-    float gram[32 * 36], m[32 * 40], rv[32 * 36], whole[32];
-    float norms[8][32];
+    float gram[32 * 36], m[32 * 40], rv[32 * 36], whole[128];
+    float norms[16][32];
     int good;
 };
 
-// This warp's share of G over row tiles from `tile0` on, into its part of red (fused_partial): the 16 x 16 blocks on and above the diagonal.
-QRS_DEV void gram_product(const fused_tile &c, int tile0, float *red)
+// This warp's share of G over its row tiles from `tile0` on, into its part of red (fused_partial): the 16 x 16 blocks on and above the diagonal.
+#line 17 "blocks/gram_panel.cuh"
+// C is in its tile already and this warp's rows are taken from there, by a rolled loop: code that has left the cache costs more than the loads.
+#line 19 "blocks/gram_panel.cuh"
+QRS_DEV void gram_product(const float *tile, int tile0, float *red)
 {
     float acc[2][4][4];
     #pragma unroll
@@ -1104,19 +1205,22 @@ QRS_DEV void gram_product(const fused_tile &c, int tile0, float *red)
             #pragma unroll
             for (int e = 0; e < 4; e++)
                 acc[mt][n][e] = 0.0f;
-    #pragma unroll
-    for (int i = 0; i < 3; i++) {
-        if (i * 8 + (int)warp() < tile0)
+#line 30 "blocks/gram_panel.cuh"
+    const float *at = tile + fused_place();
+    #pragma unroll 1
+    for (int i = (int)warp(); i < 12; i += 8, at += 4608) {
+        if (i < tile0)
             continue;
         #pragma unroll
         for (int n8 = 0; n8 < 2; n8++) {
+#line 45 "blocks/gram_panel.cuh"
             // Eight columns a group; the two rows of a lane are k = q and k = q + 4 of the product, in both operands alike.
             u32 h[4][2], lo[4][2];
             #pragma unroll
             for (int u = 0; u < 4; u++)
                 #pragma unroll
                 for (int e = 0; e < 2; e++)
-                    gram_split(c[u >> 1][i][n8][(u & 1) * 2 + e], h[u][e], lo[u][e]);
+                    gram_split(at[n8 * 288 + e * 36 + 8 * u], h[u][e], lo[u][e]);
             // One term after another: products into the same sums are as far apart as can be.
             #pragma unroll
             for (int term = 0; term < 3; term++)
@@ -1157,13 +1261,13 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
     #pragma unroll
     for (int mt = 0; mt < 2; mt++)
         #pragma unroll
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < 2; i++)
             #pragma unroll
             for (int n = 0; n < 2; n++)
                 #pragma unroll
                 for (int e = 0; e < 4; e++)
                     v[mt][i][n][e] = 0.0f;
-    #pragma unroll 1
+    #pragma unroll 2
     for (int kk = 0; kk < 4; kk++) {
         u32 h[2][4], lo[2][4];
         #pragma unroll
@@ -1172,23 +1276,26 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
             for (int e = 0; e < 4; e++)
                 gram_split(m[(kk * 8 + q + (e >> 1) * 4) * 40 + mt * 16 + g + (e & 1) * 8], h[mt][e], lo[mt][e]);
         #pragma unroll
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < 2; i++) {
             const int tile = i * 8 + (int)warp();
-            if (tile < tile0 + 2 || tile >= 22)
+            if (tile < tile0 + 2 || tile >= 12)
                 continue;
+            u32 bh[2][2], bl[2][2];
             #pragma unroll
             for (int n = 0; n < 2; n++) {
                 const float *at = panel + ((tile - tile0) * 16 + n * 8 + g) * 36 + kk * 8 + q;
-                u32 bh[2], bl[2];
-                gram_split(at[0], bh[0], bl[0]);
-                gram_split(at[4], bh[1], bl[1]);
-                #pragma unroll
-                for (int mt = 0; mt < 2; mt++) {
-                    mma_tf32(v[mt][i][n], h[mt], bl[0], bl[1]);
-                    mma_tf32(v[mt][i][n], lo[mt], bh[0], bh[1]);
-                    mma_tf32(v[mt][i][n], h[mt], bh[0], bh[1]);
-                }
+                gram_split(at[0], bh[n][0], bl[n][0]);
+                gram_split(at[4], bh[n][1], bl[n][1]);
             }
+            #pragma unroll
+            for (int term = 0; term < 3; term++) // one after another, as in gram_product
+                #pragma unroll
+                for (int n = 0; n < 2; n++)
+                    #pragma unroll
+                    for (int mt = 0; mt < 2; mt++) {
+                        const u32(&y)[2] = term == 0 ? bl[n] : bh[n];
+                        mma_tf32(v[mt][i][n], term == 1 ? lo[mt] : h[mt], y[0], y[1]);
+                    }
         }
     }
 }
@@ -1196,9 +1303,7 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
 // The recursion, threads 0..127: panel has stride 36; G of its rows from 32 on is in s->gram already, visible to them.
 QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s, float *tau)
 {
-    if (threadIdx.x < 32)
-        s->whole[lane()] = gram_square(panel, s->gram, 32, lane());
-    const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, tau, 352 - first, first + 32 >= 352, 128);
+    const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, tau, 176 - first, first + 32 >= 176, 128);
     if (threadIdx.x == 0)
         s->good = good;
 }
@@ -1213,12 +1318,12 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
     fused_tile c;
     gram_apply(c, panel, tile0, s->m);
 
-    // v'v of every column: the rows below the top block here, the rest from V1.
+    // v'v of every column: the rows below the top block, and those of V1 that are this warp's.
     #pragma unroll
     for (int u = 0; u < 4; u++) {
         float part[4] = {0.0f, 0.0f, 0.0f, 0.0f}; // short chains: tau is only as good as this sum
         #pragma unroll
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < 2; i++)
             #pragma unroll
             for (int n = 0; n < 2; n++)
                 #pragma unroll
@@ -1232,19 +1337,20 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
         if ((l & 3) == 0)
             s->norms[w][u * 8 + (l >> 2)] = sum;
     }
+    float top = 0.0f;
+    #pragma unroll
+    for (int i = w; i < 32; i += 8)
+        top = i > l ? fmaf(s->rv[i * 36 + l], s->rv[i * 36 + l], top) : top;
+    s->norms[8 + w][l] = top;
     block_sync();
     float part[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
     #pragma unroll
-    for (int i = 0; i < 32; i++) {
-        float x = i > l ? s->rv[i * 36 + l] : 0.0f;
-        part[i & 7] = fmaf(x, x, part[i & 7]);
-    }
-    #pragma unroll
-    for (int u = 0; u < 8; u++)
+    for (int u = 0; u < 16; u++)
         part[u & 7] += s->norms[u][l];
     const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
-    const float t = tau[l];
-    const bool good = t == 0.0f || fabsf(fmaf(0.5f * t, square, -1.0f)) <= 0.000123904f;
+    const float t = tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
+    const float left = sqrt_rn(warp_max((s->whole[l] + s->whole[32 + l]) + (s->whole[64 + l] + s->whole[96 + l])));
+    const bool good = t == 0.0f || (off <= 0.0001f && off * fminf(0x1p-6f * left, 1.0f) <= 3.0976e-05f);
     if (!warp_all(good))
         return false;
     block_sync(); // everybody has read tau, and is done with the panel
@@ -1252,12 +1358,14 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
         tau[l] = t == 0.0f ? 0.0f : div_rn(2.0f, square); // of the v that is stored
 
     #pragma unroll 1
-    for (int e = threadIdx.x; e < 1024; e += 256)
-        panel[(e >> 5) * 36 + (e & 31)] = s->rv[(e >> 5) * 36 + (e & 31)];
+    for (int e = threadIdx.x; e < 256; e += 256) {
+        const int at = (e >> 3) * 36 + (e & 7) * 4;
+        *(f32x4 *)(panel + at) = *(const f32x4 *)(s->rv + at);
+    }
     fused_give(c, panel - first * 36, tile0 + 2);
     return true;
 }
-#line 271 "families/fused.lua"
+#line 277 "families/fused.lua"
 
 #line 1 "blocks/fused_walk.cuh"
 // The finished panels' way to a block: where their V and T are, and the loop that applies them.
@@ -1272,212 +1380,201 @@ struct fused_matrix {
     u8 *v, *t;  // scratch
     u32 zero;   // bit p: panel p was zero throughout, so it has no reflectors (of this CTA's panels)
     u32 parity; // of the panels' mbarriers
+#line 16 "blocks/fused_walk.cuh"
 };
 
 // Byte offset of panel p's trapezoid among those before it (one plane).
-QRS_DEV int fused_trapezoid(int p) { return (p * 352 - 16 * p * (p - 1)) * 64; }
-// Where a panel's V and T go in shared memory once it is made.
-QRS_DEV u8 *fused_v(int p) { return dynamic_smem() + 0 + 0 * p; }
-QRS_DEV u8 *fused_t(int p) { return dynamic_smem() + 45056 + 0 * p; }
+QRS_DEV int fused_trapezoid(int p) { return (p * 192 - 16 * p * (p - 1)) * 64; }
+#line 21 "blocks/fused_walk.cuh"
+QRS_DEV u8 *fused_v(int p) { return dynamic_smem() + 0 + fused_trapezoid(p); }
+QRS_DEV u8 *fused_t(int p) { return dynamic_smem() + 86016 + p * 4096; }
 
-#line 22 "blocks/fused_walk.cuh"
-// Starts the copy of panel p's V and T from scratch into a stage; without_t: T is not there yet.
-QRS_DEV void fused_fetch(const fused_matrix &matrix, int stage, int p, bool without_t)
-{
-    const u8 *from = matrix.v + fused_trapezoid(p);
-    const saddr v = to_saddr(dynamic_smem() + 0) + stage * 45056, t = to_saddr(dynamic_smem() + 45056) + stage * 4096;
-    #pragma unroll 2
-    for (int i = 16 * (int)threadIdx.x; i < (352 - 32 * p) * 64; i += 4096) {
-        cp_async16(v + i, from + i);
-#line 31 "blocks/fused_walk.cuh"
-        cp_async16(v + 22528 + i, from + 135168 + i);
-#line 33 "blocks/fused_walk.cuh"
-    }
-    if (!without_t)
-        for (int i = (int)threadIdx.x; i < 256; i += 256)
-            cp_async16(t + 16 * i, matrix.t + p * 4096 + 16 * i);
-    cp_async_commit();
-}
-#line 40 "blocks/fused_walk.cuh"
+#line 61 "blocks/fused_walk.cuh"
 
-#line 42 "blocks/fused_walk.cuh"
+#line 63 "blocks/fused_walk.cuh"
 // Places in each CTA of the cluster.
-QRS_DEV saddr fused_ready(int p) { return to_saddr(dynamic_smem() + 53760) + 8 * p; }
-QRS_DEV saddr fused_t_ready(int p) { return to_saddr(dynamic_smem() + 53848) + 8 * p; }
-#line 66 "blocks/fused_walk.cuh"
-QRS_DEV float *fused_skipped(int p) { return (float *)(dynamic_smem() + 53936) + p; } // not 0: the panel has no reflectors
-
-// What this CTA wrote is there for the others that wait for bar.
-QRS_DEV void fused_announce(saddr bar)
+QRS_DEV saddr fused_ready(int p) { return to_saddr(dynamic_smem() + 115200) + 8 * p; }
+QRS_DEV saddr fused_t_ready(int p) { return to_saddr(dynamic_smem() + 115248) + 8 * p; }
+#line 67 "blocks/fused_walk.cuh"
+// Before a matrix: what the panels of the other CTAs will bring.
+QRS_DEV void fused_expect()
 {
-    block_sync();
-    if (threadIdx.x < 2)
-        mbar_arrive_remote(cluster_map(bar, (int)threadIdx.x));
+    const int p = (int)threadIdx.x;
+    if (p < 5 && p % 2 != cluster_rank()) {
+        mbar_expect(fused_ready(p), (192 - 32 * p) * 128);
+        mbar_expect(fused_t_ready(p), 4096);
+    }
 }
-#line 85 "blocks/fused_walk.cuh"
+// After it: everything has come, also what was not needed here.
+QRS_DEV void fused_came(u32 parity)
+{
+    #pragma unroll 1
+    for (int p = 0; p < 5; p++)
+        if (p % 2 != cluster_rank()) {
+            mbar_wait(fused_ready(p), parity);
+            mbar_wait(fused_t_ready(p), parity);
+        }
+}
+#line 106 "blocks/fused_walk.cuh"
+
+#line 121 "blocks/fused_walk.cuh"
 
 // Applies panels 0 .. k-1 to block k. sums: W x 4 KB + 4,608 + 2,048 bytes a plane, for partial sums; every thread is done with them on return.
-QRS_DEV void fused_update(fused_tile &c, int k, float *sums, const fused_matrix &matrix)
+QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matrix)
 {
-    const int done = k < 11 ? k : 11;
+    const int done = k < 6 ? k : 6;
     float *ws = sums + 8192;
     u8 *wp = (u8 *)sums + 37376;
-#line 109 "blocks/fused_walk.cuh"
-    const saddr v = to_saddr(dynamic_smem() + 0);
-    const u8 *t = dynamic_smem() + 45056;
-#line 112 "blocks/fused_walk.cuh"
-    // Panels up to the one this CTA made last are there, and come a stage ahead; the others are late, and T of one later than its V.
-    #pragma unroll 1
-    for (int p = 0, stage = 0, here = -1; p < done; p++) {
-        const bool late = p > k - 2;
-        mbar_wait_cluster(fused_ready(p), matrix.parity);
-        if (*fused_skipped(p) != 0.0f)
-            continue;
-        if (here != p)
-            fused_fetch(matrix, stage, p, late);
-        bool ahead = false;
 #line 129 "blocks/fused_walk.cuh"
-        if (ahead) {
-            here = p + 1;
-            fused_fetch(matrix, stage ^ 1, here, false);
-            cp_async_wait<1>();
-        } else {
-            cp_async_wait<0>();
-        }
-        block_sync();
-        fused_apply(c, p, v + stage * 45056, sums, ws, wp, t + stage * 4096, fused_t_ready(p), matrix.parity, late ? matrix.t + p * 4096 : nullptr);
-        block_sync();
-        stage ^= 0;
+    #pragma unroll 1
+    for (int p = 0; p < done; p++) {
+        const bool own = p % 2 == cluster_rank();
+        if (!own)
+            mbar_wait(fused_ready(p), matrix.parity);
+        else if (matrix.zero >> p & 1)
+            continue;
+        fused_apply(c, p, to_saddr(fused_v(p)), sums, ws, wp, fused_t(p), own ? 0 : fused_t_ready(p), matrix.parity);
     }
-#line 167 "blocks/fused_walk.cuh"
+    block_sync();
+#line 201 "blocks/fused_walk.cuh"
 }
-#line 273 "families/fused.lua"
+#line 279 "families/fused.lua"
 
 QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau,
                                        i64 stride_tau, int *info, i64 batch, u8 *v_scratch, u8 *t_scratch)
 {
-#line 278 "families/fused.lua"
+#line 284 "families/fused.lua"
     release_next();
     wait_for_earlier();
-#line 281 "families/fused.lua"
+#line 287 "families/fused.lua"
     u8 *smem = dynamic_smem();
-#line 283 "families/fused.lua"
-    gram_shared *gs = (gram_shared *)(smem + 0);
-#line 285 "families/fused.lua"
+#line 289 "families/fused.lua"
+    gram_shared *gs = (gram_shared *)(smem + 156928);
+#line 291 "families/fused.lua"
     const int tid = (int)threadIdx.x;
     const i64 unit = blockIdx.x / 2; // the CTAs that share a matrix
-    fused_matrix matrix = {v_scratch + unit * 270336, t_scratch + unit * 45056, 0, 0};
-#line 289 "families/fused.lua"
+    fused_matrix matrix = {v_scratch + unit * 0, t_scratch + unit * 0, 0, 0};
+#line 295 "families/fused.lua"
     const int rank = cluster_rank();
-    float *found_by = (float *)(smem + 53980); // what all CTAs found, in that of rank 0; matrices take turns
-    if (tid < 22)
-        mbar_init(fused_ready(tid), 1);
-    fence_mbar_init();
-    cluster_sync();
-#line 299 "families/fused.lua"
-
+#line 297 "families/fused.lua"
     i64 b = unit;
     int k = rank, flags = 0, turn = 0;
-    fused_request(fused_all(), (float *)(smem + 95488), a + b * stride_a, lda, 32 * k);
+    fused_request(fused_all(), (float *)(smem + 176896), a + b * stride_a, lda, 32 * k);
     cp_async_commit();
-#line 305 "families/fused.lua"
+#line 302 "families/fused.lua"
+    float *found_by = (float *)(smem + 115320); // what all CTAs found, in that of rank 0; matrices take turns
+    if (tid < 12)
+        mbar_init(fused_ready(tid), 1);
+#line 309 "families/fused.lua"
+    fence_mbar_init();
+    cluster_sync();
+#line 312 "families/fused.lua"
+    fused_expect();
+#line 316 "families/fused.lua"
     // The block before, whose columns are yet to be written.
     i64 b_before = 0;
     int k_before = -1;
     cp_async_wait<0>();
     block_sync();
     int unused;
-    fused_exponents(fused_all(), (float *)(smem + 95488), (fused_scales *)(smem + 53248), (fused_largest *)(smem + 49152), unused);
+    fused_exponents(fused_all(), (float *)(smem + 176896), (fused_scales *)(smem + 114688), (fused_largest *)(smem + 110592), unused);
     block_sync();
-#line 314 "families/fused.lua"
+#line 325 "families/fused.lua"
     #pragma unroll 1
     while (b < batch) { // a column block a turn
-        const int first = 32 * k, rows = 352 - first;
-        float *tile = (float *)(smem + 95488 + turn * 50688), *panel = tile + first * 36;
-        float *sums = (float *)(smem + 54016); // where C is while in registers, or beside it
-        fused_scales *scales = (fused_scales *)(smem + 53248 + turn * 132);
-        float *stau = (float *)(smem + 52992) + 32 * turn;
-#line 322 "families/fused.lua"
+        const int first = 32 * k, rows = 192 - first;
+        float *tile = (float *)(smem + 176896 + turn * 27648), *panel = tile + first * 36;
+        float *sums = (float *)(smem + 115456); // where C is while in registers, or beside it
+        fused_scales *scales = (fused_scales *)(smem + 114688 + turn * 132);
+        float *stau = (float *)(smem + 114432) + 32 * turn;
+#line 333 "families/fused.lua"
         const int found = scales->found, ex = scales->exponent[lane()];
-#line 329 "families/fused.lua"
-        const bool filled = found != 0, factor = filled && k < 11;
+#line 340 "families/fused.lua"
+        const bool filled = found != 0, factor = filled && k < 6;
         flags |= found >> 1;
         if (filled) {
             fused_tile c;
+#line 347 "families/fused.lua"
             fused_take(c, tile, ex);
             block_sync(); // partial sums go where the tile lies
             fused_update(c, k, sums, matrix);
-#line 337 "families/fused.lua"
+#line 351 "families/fused.lua"
+            fused_give(c, tile, 0);
+            warp_sync();
+#line 355 "families/fused.lua"
             if (factor) {
-                gram_product(c, 2 * k + 2, sums);
+                gram_product(tile, 2 * k + 2, (float *)(smem + 115456));
                 block_sync();
-                gram_total(sums, gs->gram);
+                gram_total((float *)(smem + 115456), gs->gram);
                 block_sync();
             }
-#line 344 "families/fused.lua"
-            fused_give(c, tile, 0);
-        } else if (k < 11) { // a zero block stays zero under any reflector
+#line 365 "families/fused.lua"
+        } else if (k < 6) { // a zero block stays zero under any reflector
             matrix.zero |= 1u << k;
             if (tid < 32)
                 stau[tid] = 0.0f;
         }
-        const bool last = k + 2 >= 11;
+        const bool last = k + 2 >= 6;
         const i64 b_next = last ? b + gridDim.x / 2 : b;
         const int k_next = last ? rank : k + 2;
-#line 358 "families/fused.lua"
+#line 378 "families/fused.lua"
         block_sync();
-#line 360 "families/fused.lua"
+#line 380 "families/fused.lua"
         if (warp() < 4) {
             if (factor)
                 gram_factor(panel, first, gs, stau);
         } else {
             const fused_team side = {tid - 128, 128, (int)warp() - 4, 4, 2};
-            float *other = (float *)(smem + 95488 + (turn ^ 1) * 50688);
-            fused_scales *others = (fused_scales *)(smem + 53248 + (turn ^ 1) * 132);
+            float *other = (float *)(smem + 176896 + (turn ^ 1) * 27648);
+            fused_scales *others = (fused_scales *)(smem + 114688 + (turn ^ 1) * 132);
             if (k_before >= 0)
-                fused_leave(side, other, h + b_before * stride_h, ldh, k_before, others->exponent, tau + b_before * stride_tau, (float *)(smem + 52992) + 32 * (turn ^ 1));
+                fused_leave(side, other, h + b_before * stride_h, ldh, k_before, others->exponent, tau + b_before * stride_tau, (float *)(smem + 114432) + 32 * (turn ^ 1));
             fused_sync(side);
             if (b_next < batch) {
                 fused_request(side, other, a + b_next * stride_a, lda, 32 * k_next);
                 cp_async_commit();
                 cp_async_wait<0>();
                 fused_sync(side);
-                fused_exponents(side, other, others, (fused_largest *)(smem + 49152), unused); // no panel goes by rows now
+                fused_exponents(side, other, others, (fused_largest *)(smem + 110592), unused); // no panel goes by rows now
             }
         }
         block_sync();
-#line 384 "families/fused.lua"
+#line 404 "families/fused.lua"
         if (factor) {
-#line 386 "families/fused.lua"
+#line 406 "families/fused.lua"
             const bool by_gram = gram_finish(panel, first, gs, stau);
             if (!by_gram)
                 flags |= 2;
             if (!by_gram)
-#line 391 "families/fused.lua"
-            fused_rows(panel, rows, 352 - first < 32 ? 352 - first : 32, (fused_step *)(smem + 49152), stau);
+#line 411 "families/fused.lua"
+            fused_rows(panel, rows, 176 - first < 32 ? 176 - first : 32, (fused_step *)(smem + 110592), stau);
             block_sync();
-#line 394 "families/fused.lua"
-            if (k < 10)
-                fused_reflectors(panel, rows, fused_v(k), matrix.v + fused_trapezoid(k));
-#line 397 "families/fused.lua"
         }
-#line 409 "families/fused.lua"
-        if (k < 10) {
-            if (tid < 2)
-                sts_remote(cluster_map(to_saddr(fused_skipped(k)), tid), filled ? 0.0f : 1.0f);
-            fused_announce(fused_ready(k));
-            if (filled)
-                fused_build_t(k, to_saddr(fused_v(k)), (float *)(smem + 54016), (float *)(smem + 54016) + 8192, stau, fused_t(k), matrix.t + k * 4096);
-            fused_announce(fused_t_ready(k));
+#line 422 "families/fused.lua"
+        // Four warps make T while the others write V. The next barrier of the block, behind what of the next block needs neither, ends it.
+        if (k < 5 && warp() >= 4) {
+            const fused_team team = {tid - 128, 128, (int)warp() - 4, 4, 2};
+            if (true)
+                fused_reflectors(team, panel, rows, fused_v(k), fused_ready(k));
+#line 432 "families/fused.lua"
         }
-#line 435 "families/fused.lua"
+        if (k < 5 && warp() < 4) {
+            if (true)
+                fused_build_t(panel, rows, stau, (float *)(smem + 115456), (float *)(smem + 115456) + 8192, fused_t(k), fused_t_ready(k));
+#line 439 "families/fused.lua"
+        }
+#line 460 "families/fused.lua"
         if (last) {
-#line 437 "families/fused.lua"
+#line 462 "families/fused.lua"
             if (tid == 0)
                 sts_remote(cluster_map(to_saddr(found_by + matrix.parity * 2 + rank), 0), (float)flags);
-#line 442 "families/fused.lua"
+#line 465 "families/fused.lua"
+            fused_came(matrix.parity);
+#line 467 "families/fused.lua"
             cluster_sync(); // and nobody writes over V while it is applied elsewhere
-#line 446 "families/fused.lua"
+#line 469 "families/fused.lua"
+            fused_expect();
+#line 471 "families/fused.lua"
             if (info && rank == 0 && tid == 0) {
                 for (int i = 0; i < 2; i++)
                     flags |= (int)found_by[matrix.parity * 2 + i];
@@ -1485,25 +1582,25 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
             matrix.parity ^= 1;
             matrix.zero = 0;
-#line 458 "families/fused.lua"
+#line 483 "families/fused.lua"
             flags = 0;
         }
-#line 461 "families/fused.lua"
+#line 486 "families/fused.lua"
         b_before = b;
         k_before = k;
-#line 465 "families/fused.lua"
+#line 490 "families/fused.lua"
         turn ^= 1;
-#line 467 "families/fused.lua"
+#line 492 "families/fused.lua"
         b = b_next;
         k = k_next;
     }
-#line 471 "families/fused.lua"
+#line 496 "families/fused.lua"
     if (k_before >= 0) {
         block_sync();
-        fused_leave(fused_all(), (float *)(smem + 95488 + (turn ^ 1) * 50688), h + b_before * stride_h, ldh, k_before,
-                    ((fused_scales *)(smem + 53248 + (turn ^ 1) * 132))->exponent, tau + b_before * stride_tau,
-                    (float *)(smem + 52992) + 32 * (turn ^ 1));
+        fused_leave(fused_all(), (float *)(smem + 176896 + (turn ^ 1) * 27648), h + b_before * stride_h, ldh, k_before,
+                    ((fused_scales *)(smem + 114688 + (turn ^ 1) * 132))->exponent, tau + b_before * stride_tau,
+                    (float *)(smem + 114432) + 32 * (turn ^ 1));
     }
-#line 478 "families/fused.lua"
+#line 503 "families/fused.lua"
 }
 QRS_ENTRY(fused)

@@ -1,4 +1,4 @@
-#line 233 "families/fused.lua"
+#line 238 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -6,11 +6,11 @@
 #include "device/mma.cuh"
 #include "device/copy.cuh"
 #include "device/launch.cuh"
-#line 241 "families/fused.lua"
+#line 246 "families/fused.lua"
 #include "device/flag.cuh"
 #include "device/wgmma.cuh"
 #include "device/stmatrix.cuh"
-#line 248 "families/fused.lua"
+#line 253 "families/fused.lua"
 
 using namespace qrs;
 
@@ -300,7 +300,7 @@ QRS_DEV bool wide_largest(const wide_tile &c, wide_columns *s)
 
 // After wide_largest: scales a block as fused_load.cuh does (every column's largest magnitude to [1, 2) 2^LIFT; not finite: not scaled). Returns
 // whether a column's weight is concentrated on few rows, where one fp16 product is not enough: its 1-norm is below 0.6 sqrt(m) times
-// its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds that fail). Synchronises.
+// its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds that fail).
 QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
 {
     const int wg = wide_group(), l = lane();
@@ -318,8 +318,6 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
                 *bad = 1;
         }
     }
-#line 234 "blocks/fused_wide.cuh"
-    float sum[2] = {0.0f, 0.0f}, square[2] = {0.0f, 0.0f};
 #line 236 "blocks/fused_wide.cuh"
     #pragma unroll
     for (int j = 0; j < 4; j++)
@@ -328,26 +326,10 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
             const int h = i >> 1 & 1;
             const float x = f[h] * c[j][i];
             c[j][i] = x;
-#line 244 "blocks/fused_wide.cuh"
-            sum[h] += fabsf(x);
-            square[h] = fmaf(x, x, square[h]);
 #line 247 "blocks/fused_wide.cuh"
         }
-#line 249 "blocks/fused_wide.cuh"
-    #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const f32x2 both = {wide_total(sum[h]), wide_total(square[h])};
-        if (first)
-            s->sums[wg][wide_column(h)] = both;
-    }
-    block_sync();
-    bool few = false;
-    #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const f32x2 u = s->sums[0][l + 32 * h], d = s->sums[1][l + 32 * h];
-        few = few || (u.x + d.x) * (u.x + d.x) < 184.32f * (u.y + d.y);
-    }
-    return shfl((int)warp_any(few), 0);
+#line 264 "blocks/fused_wide.cuh"
+    return false;
 #line 266 "blocks/fused_wide.cuh"
 }
 
@@ -581,12 +563,13 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
     const float start = active ? gram_in[l * 69] : 0.0f;
     if (threadIdx.x < 32)
         s->side[1].g[l] = 0.0f;
+#line 78 "blocks/gram_recursion.cuh"
     if (threadIdx.x < 2) { // "next" of the last column
         *(f32x4 *)s->side[l].part[64] = {0.0f, 0.0f, 0.0f, 0.0f};
         s->side[l].pivot[64] = {0.0f, 0.0f};
     }
 
-#line 82 "blocks/gram_recursion.cuh"
+#line 91 "blocks/gram_recursion.cuh"
     #pragma unroll
     for (int jj = 0; jj < 8; jj++) {
         const int top = jj, ahead = top + 1 < 8 ? top + 1 : top;
@@ -659,7 +642,7 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
             for (int k = 7; k >= 0; k--) {
                 x[k] = fmaf(-g, xb[k], k == top && own && c > j ? 0.0f : x[k]);
                 xb[k] = fmaf(-gn, xb[k], next[k]);
-#line 157 "blocks/gram_recursion.cuh"
+#line 166 "blocks/gram_recursion.cuh"
             }
             old_h = fmaf(-g, pj.y, pc.y);
             old_g = g;
@@ -670,7 +653,7 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
                 sts(base + 4544 + j * 16, f32x4{pj.x, squares, q, rho0});
             }
         }
-#line 174 "blocks/gram_recursion.cuh"
+#line 183 "blocks/gram_recursion.cuh"
     }
     bar_sync(1, threads);
     const f32x4 scalars = lds<f32x4>(base + 4544 + l * 16);
@@ -689,10 +672,12 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
     }
     // What cancelled cannot be trusted: a norm far below the column's own, a tail that is negative, tiny, or zero only by
     // cancellation. NaN fails.
-    const bool sound = beta_of * beta_of >= 1e-6f * whole[l] && (squares_of == 0.0f ? start == 0.0f : squares_of >= 1e-6f * whole[l]);
+    const float whole_of = whole[l];
+    const bool sound = beta_of * beta_of >= 1e-6f * whole_of && (squares_of == 0.0f ? start == 0.0f : squares_of >= 1e-6f * whole_of);
     return warp_all(!active || l >= steps || (bare ? squares_of == 0.0f || squares_of >= 0x1p-60f : sound));
 }
 
+#line 207 "blocks/gram_recursion.cuh"
 // The squares of a panel's columns, from its top block and G.
 QRS_DEV float gram_square(const float *p1, const float *gram, int rows, int c)
 {
@@ -767,9 +752,13 @@ QRS_CALL void gram_product(float *to, const float *from, const float *a, bool tu
 // Parameters: LDG, LDT: rows of V'V and of T lie so far apart, multiples of 4.
 // T = (I + D striu(V'V))^-1 D with D = diag(tau) (Schreiber and Van Loan's compact WY): the two 16 x 16 blocks of the diagonal
 // by substitution at once, then the block above them as T12 = -T11 (S12 T22), instead of a chain of 32 columns. tau = 0 gives a zero row and column by itself.
+#line 1 "blocks/t_corner.cuh"
+// The block of T above those of its diagonal.
+//
+// Parameters: LDG, LDT: rows of V'V and of T lie so far apart.
 // T12 = -T11 (S12 T22) of the halves in t (32 x 32), as two transposed products whose first result is at once the second's operand: a
 // lane's pair of columns 2 q, 2 q + 1 of it counts as k = q and k = q + 4, in both operands alike. s: V'V.
-QRS_DEV void small_t_corner(const float *s, float *t)
+QRS_DEV void t_corner(const float *s, float *t)
 {
     const int g = lane() >> 2, q = lane() & 3;
     float y[2][4], z[2][4];
@@ -820,6 +809,7 @@ QRS_DEV void small_t_corner(const float *s, float *t)
         for (int e = 0; e < 4; e++)
             t[(8 * n + 2 * q + (e & 1)) * 68 + 16 + g + (e >> 1) * 8] = z[n][e];
 }
+#line 7 "blocks/t_small.cuh"
 
 // gram: V'V, symmetric; t: 32 x 32.
 QRS_CALL void small_t(const float *gram, const float *tau, float *t)
@@ -857,7 +847,7 @@ QRS_CALL void small_t(const float *gram, const float *tau, float *t)
         *(f32x4 *)(t + l * 68 + 16 - o + j) = {0.0f, 0.0f, 0.0f, 0.0f};
     }
     warp_sync();
-    small_t_corner(gram, t);
+    t_corner(gram, t);
 }
 #line 1 "blocks/gram_pair.cuh"
 // A panel of 64 columns as two Gram recursions of 32 with a block update between them: 64 at once cost 454 cycles a column, two of 32 about 300.
@@ -937,7 +927,7 @@ QRS_CALL bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
 // A panel of 64 columns in registers (the fragments of fused_wide.cuh): Gram recursion on the top block, everything tall by warpgroup products,
 // and a plain column-by-column way to fall back to.
 //
-// Parameters: M, N, K, NT, J, LIMIT, OUT.
+// Parameters: M, N, K, NT, J, LIMIT, LOOSE (gram_panel.cuh), OUT.
 
 // Exponent that brings `most` to [32, 64), bounded so that its powers of two are normal.
 QRS_DEV int wide_shift(float most)
@@ -1032,6 +1022,12 @@ QRS_DEV void wide_pack(wide_tile &c, u8 *v, int begin, int tiles, bool low, wide
     #pragma unroll
     for (int i = 0; i < 32; i++)
         d[i] = 0.0f;
+#line 100 "blocks/fused_wide_panel.cuh"
+    // The small terms apart: the units round a sum down each time, and of heads that hold most of a column so many times show.
+    float e[32];
+    #pragma unroll
+    for (int i = 0; i < 32; i++)
+        e[i] = 0.0f;
 #line 106 "blocks/fused_wide_panel.cuh"
     #pragma unroll 1
     for (int t = wg; t < tiles; t += 2) {
@@ -1052,15 +1048,19 @@ QRS_DEV void wide_pack(wide_tile &c, u8 *v, int begin, int tiles, bool low, wide
             const u64 b = wide_desc(at), bl = wide_desc(at + 65536);
             wgmma_hold(d);
             if (low) {
+#line 127 "blocks/fused_wide_panel.cuh"
+                wgmma_hold(e);
 #line 129 "blocks/fused_wide_panel.cuh"
                 wgmma_fence();
                 #pragma unroll
                 for (int step = 0; step < 4; step++) {
-                    wgmma_f16_rs<64, true>(d, al[step][0], al[step][1], al[step][2], al[step][3], wide_further(b, step * 2048), true);
-                    wgmma_f16_rs<64, true>(d, a[step][0], a[step][1], a[step][2], a[step][3], wide_further(bl, step * 2048), true);
+                    wgmma_f16_rs<64, true>(e, al[step][0], al[step][1], al[step][2], al[step][3], wide_further(b, step * 2048), true);
+                    wgmma_f16_rs<64, true>(e, a[step][0], a[step][1], a[step][2], a[step][3], wide_further(bl, step * 2048), true);
                     wgmma_f16_rs<64, true>(d, a[step][0], a[step][1], a[step][2], a[step][3], wide_further(b, step * 2048), true);
                 }
                 wgmma_commit();
+#line 138 "blocks/fused_wide_panel.cuh"
+                wgmma_wait<0>(e);
 #line 140 "blocks/fused_wide_panel.cuh"
                 wgmma_wait<0>(d);
             } else {
@@ -1080,6 +1080,10 @@ QRS_DEV void wide_pack(wide_tile &c, u8 *v, int begin, int tiles, bool low, wide
     }
     // The second warpgroup's share through shared memory, added by the first and scaled back.
     f32x4 *x = (f32x4 *)s->half + (threadIdx.x & 127);
+#line 159 "blocks/fused_wide_panel.cuh"
+    #pragma unroll
+    for (int i = 0; i < 32; i++)
+        d[i] += e[i];
 #line 163 "blocks/fused_wide_panel.cuh"
     if (wg == 1) {
         #pragma unroll
@@ -1205,8 +1209,7 @@ QRS_DEV void wide_below(wide_tile &c, u8 *v, int tiles, bool rows, wide_shared *
 }
 
 // After wide_finish_top and wide_below: true when a column and its tau disagree; otherwise, or when anyway, tau becomes 2 / (v'v) of the v that is
-// stored. What the two differ by is an error of that share of what was left of the panel's columns, and counts by what it is of whole columns: their largest
-// entry is 2^LIFT at least. Synchronises, but for tau.
+// stored. The test is gram_panel.cuh's. Synchronises, but for tau.
 QRS_DEV bool wide_disagrees(bool anyway, wide_shared *s, float *tau)
 {
     block_sync();
@@ -1218,7 +1221,7 @@ QRS_DEV bool wide_disagrees(bool anyway, wide_shared *s, float *tau)
                                ((s->columns.top[0][col] + s->columns.top[1][col]) + (s->columns.top[2][col] + s->columns.top[3][col])));
         const float was = tau[col], off = fabsf(fmaf(0.5f * was, square, -1.0f));
         const float left = sqrt_rn(warp_max(fmaxf(s->whole[lane()], s->whole[lane() + 32])));
-        wrong = !(was == 0.0f || (off <= 0.000262144f && off * fminf(0x1p-6f * left, 1.0f) <= 0.000262144f));
+        wrong = !(was == 0.0f || (off <= 0.0001f && off * fminf(0x1p-6f * left, 1.0f) <= 2.62144e-06f));
         now = was == 0.0f ? 0.0f : div_rn(2.0f, square);
     }
     if (block_any(wrong) && !anyway)
@@ -1282,7 +1285,7 @@ QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, fl
         }
     // A warp that is to give the next column updates that one first, and its others when it has; it finds out by a barrier a warp. The eight places where
     // columns go round suffice: who writes to one again has read a column of every other warp since, and they had read this one by then.
-    const saddr given = to_saddr(dynamic_smem()) + 229920;
+    const saddr given = to_saddr(dynamic_smem()) + 213536;
     float x[4][4], f = 0.0f;
     #pragma unroll
     for (int r = 0; r < 4; r++)
@@ -1450,15 +1453,15 @@ QRS_DEV void wide_put_t(const float *t, u8 *to)
     }
 }
 
-#line 533 "blocks/fused_wide_panel.cuh"
+#line 532 "blocks/fused_wide_panel.cuh"
 // The top block of panel k, finished, from s->rv to H; to s->gram as V's, with its ones and zeros, and sums of squares of what is below the ones.
 QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, wide_shared *s)
 {
     const int col = threadIdx.x & 63, part = threadIdx.x >> 6;
-#line 538 "blocks/fused_wide_panel.cuh"
+#line 537 "blocks/fused_wide_panel.cuh"
     const power_of_two f = make_power_of_two(exponent[col] - QRS_LIFT);
     out += (64 * k + part) * ldh + 64 * k + col;
-#line 549 "blocks/fused_wide_panel.cuh"
+#line 548 "blocks/fused_wide_panel.cuh"
     float square = 0.0f;
     #pragma unroll 4
     for (int i = 0; i < 16; i++) {
@@ -1466,11 +1469,11 @@ QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, w
         const float y = s->rv[at], x = row > col ? y : 0.0f;
         s->gram[at] = row == col ? 1.0f : x;
         square = fmaf(x, x, square);
-#line 557 "blocks/fused_wide_panel.cuh"
+#line 556 "blocks/fused_wide_panel.cuh"
         if (true)
             *out = row > col ? y : times(f, y);
         out += 4 * ldh;
-#line 561 "blocks/fused_wide_panel.cuh"
+#line 560 "blocks/fused_wide_panel.cuh"
     }
     s->columns.top[part][col] = square;
 }
@@ -1532,7 +1535,7 @@ template <bool SPLIT> QRS_DEV void wide_issue(const wide_stage &s, int p, int sl
     if (threadIdx.x != 0)
         return;
     const u32 bytes = (8 - p) * 8192;
-    const saddr base = to_saddr(dynamic_smem()), bar = base + 229904 + 8 * slot;
+    const saddr base = to_saddr(dynamic_smem()), bar = base + 213520 + 8 * slot;
     mbar_expect(bar, (SPLIT ? 2 * bytes : bytes) + 16384);
     bulk_load(base + 0 + slot * 65536, s.v + wide_v_place() + wide_trapezoid(p), bytes, bar);
     bulk_load(base + 196608 + slot * 16384, s.t + wide_t_place() + p * 16384, 16384, bar);
@@ -1557,7 +1560,7 @@ template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end,
         const saddr v = base + 0 + slot * 65536, vl = base + 65536, t = base + 196608 + slot * 16384;
         float *x = (float *)(dynamic_smem() + 131072 + slot * 32768);
         if (p >= 0) {
-            mbar_wait(base + 229904 + 8 * slot, s.phases >> slot & 1);
+            mbar_wait(base + 213520 + 8 * slot, s.phases >> slot & 1);
             s.phases ^= 1u << slot;
             wide_gather<SPLIT>(c, p, turn, v, vl, x);
             block_sync();
@@ -1599,17 +1602,17 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 {
     u8 *smem = dynamic_smem();
     wide_shared *shared = (wide_shared *)(smem + 131072);
-    float *stau = (float *)(smem + 229376);
-    int *exponent = (int *)(smem + 229632), *bad = (int *)(smem + 229888);
+    float *stau = (float *)(smem + 212992);
+    int *exponent = (int *)(smem + 213248), *bad = (int *)(smem + 213504);
     i64 *following = (i64 *)(bad + 2);
     u8 *v = smem + 0, *t = smem + 196608;
     const int tid = (int)threadIdx.x;
     if (tid == 0) {
-        mbar_init(to_saddr(smem + 229904), 1);
-        mbar_init(to_saddr(smem + 229912), 1);
+        mbar_init(to_saddr(smem + 213520), 1);
+        mbar_init(to_saddr(smem + 213528), 1);
         #pragma unroll 1
         for (int w = 0; w < 8; w++)
-            mbar_init(to_saddr(smem + 229920) + 8 * w, 1);
+            mbar_init(to_saddr(smem + 213536) + 8 * w, 1);
         fence_mbar_init();
     }
     wide_stage stage = {v_scratch, t_scratch, 0};
@@ -1621,7 +1624,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
     #pragma unroll 1
     for (i64 b = blockIdx.x; b < batch; b = *following) {
         u32 zero = 0;    // bit p: panel p was zero throughout and has no reflectors
-        int split = 8; // panels from `split` on have a low plane, and use it
+        int split = 0; // panels from `split` on have a low plane, and use it
         if (tid == 0)
             bad[0] = bad[1] = 0;
         #pragma unroll 1
@@ -1657,29 +1660,17 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             if (filled && start < done && tid == 0)
                 bulk_wait<0>(); // the last V and T are in scratch
             if (filled && start < done) { // the first V travels while the block is scaled
-#line 140 "blocks/fused_wide_kernel.cuh"
-                if (start < split)
-                    wide_issue<false>(stage, start, 0);
 #line 144 "blocks/fused_wide_kernel.cuh"
                 if (start >= split)
                     wide_issue<true>(stage, start, 0);
 #line 147 "blocks/fused_wide_kernel.cuh"
             }
             const bool few = wide_scale(c, &shared->columns, bad, exponent);
-#line 150 "blocks/fused_wide_kernel.cuh"
-            const int was = split;
-            if (few && k < split)
-                split = k;
 #line 154 "blocks/fused_wide_kernel.cuh"
             if (filled && k > 0) {
                 block_sync();
-#line 157 "blocks/fused_wide_kernel.cuh"
-                wide_update<false>(c, 0, done < split ? done : split, turn, zero, true, stage);
-#line 160 "blocks/fused_wide_kernel.cuh"
-                if (split < done) {
-                    block_sync();
-                    wide_update<true>(c, split, done, turn, zero, start >= was, stage);
-                }
+#line 165 "blocks/fused_wide_kernel.cuh"
+                wide_update<true>(c, 0, done, turn, zero, true, stage);
 #line 167 "blocks/fused_wide_kernel.cuh"
             }
             {
@@ -1700,7 +1691,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 tau[b * stride_tau + first + tid] = stau[tid];
         }
         if (info && tid == 0)
-            info[b] = bad[0] | bad[1] | (split < 8 ? 4 : 0);
+            info[b] = bad[0] | bad[1];
         block_sync();
     }
     if (tid == 0)
