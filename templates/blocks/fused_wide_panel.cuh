@@ -96,13 +96,6 @@ QRS_DEV void wide_pack(wide_tile &c, u8 *v, int begin, int tiles, bool low, wide
     #pragma unroll
     for (int i = 0; i < 32; i++)
         d[i] = 0.0f;
-% if PRODUCTS == 3 then
-    // The small terms apart: the units round a sum down each time, and of heads that hold most of a column so many times show.
-    float e[32];
-    #pragma unroll
-    for (int i = 0; i < 32; i++)
-        e[i] = 0.0f;
-% end
     #pragma unroll 1
     for (int t = wg; t < tiles; t += 2) {
         if (t >= begin) {
@@ -122,21 +115,11 @@ QRS_DEV void wide_pack(wide_tile &c, u8 *v, int begin, int tiles, bool low, wide
             const u64 b = wide_desc(at), bl = wide_desc(at + ${NT * 8192});
             wgmma_hold(d);
             if (low) {
-% local small = PRODUCTS == 3 and "e" or "d"
-% if PRODUCTS == 3 then
-                wgmma_hold(e);
-% end
                 wgmma_fence();
                 #pragma unroll
-                for (int step = 0; step < 4; step++) {
-                    wgmma_f16_rs<64, true>(${small}, al[step][0], al[step][1], al[step][2], al[step][3], wide_further(b, step * 2048), true);
-                    wgmma_f16_rs<64, true>(${small}, a[step][0], a[step][1], a[step][2], a[step][3], wide_further(bl, step * 2048), true);
-                    wgmma_f16_rs<64, true>(d, a[step][0], a[step][1], a[step][2], a[step][3], wide_further(b, step * 2048), true);
-                }
+                for (int step = 0; step < 4; step++)
+                    wide_product<true, true>(d, a[step], al[step], wide_further(b, step * 2048), wide_further(bl, step * 2048));
                 wgmma_commit();
-% if PRODUCTS == 3 then
-                wgmma_wait<0>(e);
-% end
                 wgmma_wait<0>(d);
             } else {
                 wgmma_fence();
@@ -155,11 +138,6 @@ QRS_DEV void wide_pack(wide_tile &c, u8 *v, int begin, int tiles, bool low, wide
     }
     // The second warpgroup's share through shared memory, added by the first and scaled back.
     f32x4 *x = (f32x4 *)s->half + (threadIdx.x & 127);
-% if PRODUCTS == 3 then
-    #pragma unroll
-    for (int i = 0; i < 32; i++)
-        d[i] += e[i];
-% end
     if (wg == 1) {
         #pragma unroll
         for (int i = 0; i < 8; i++)

@@ -12,9 +12,9 @@ end
 
 -- How far tau v'v / 2 of a Gram panel may be from 1, counted by what is left of its columns, and in any case (blocks/gram_panel.cuh). It grows with
 -- the square of the panel's conditioning, and the factor's error with its root: in fp32 at n = 512 a limit of 1e-10 n^2 lets 117 eps through
--- (collinear 0.1), 1e-11 n^2 about a third of it. Dense panels keep below half of that.
+-- (collinear 0.1), 2e-11 n^2 at most 0.47 of the contract (29 eps, collinear 0.25 at n = 352); below 1e-11 n^2 graded rows fall back.
 local function limits_of(shape, k)
-  local limit = math.min(1e-10 * k * k, math.max(1e-6, 1e-11 * k * k))
+  local limit = math.min(1e-10 * k * k, math.max(1e-6, 2e-11 * k * k))
   if shape.precision == "fp16" then limit = math.min(1e-3, 1e-9 * k * k) end
   return limit, math.max(limit, 1e-4)
 end
@@ -114,10 +114,10 @@ end
 local function method_of(shape) return shape.m <= 512 and "gram" or "rows" end
 local function threads_of(shape, device) return shape.m > 512 and 512 or shape.m <= 256 and not alone(shape, device) and 128 or 256 end
 
--- Where warpgroup products win: a matrix a CTA, one CTA an SM, and much to do. Measured at 256, 320, 352, 384, 448 and 512 for batches of 1 to 640; two CTAs
--- that share a matrix are faster than they.
+-- Where warpgroup products win: a matrix a CTA, one CTA an SM, and much to do. Measured at 256, 300, 320, 352, 384, 448 and 512 for batches of 1 to 640; two
+-- CTAs that share a matrix are faster than they.
 local function wide(shape, device)
-  return device.arch == 90 and shape.m > (alone(shape, device) and 352 or 256) and shape.m <= 512 and shape.n > 256 and not shared(shape, device)
+  return device.arch == 90 and shape.m > (alone(shape, device) and 352 or 300) and shape.m <= 512 and shape.n > 256 and not shared(shape, device)
 end
 
 local function registers(v)

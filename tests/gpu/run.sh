@@ -48,11 +48,15 @@ sanitize() {
     while read -r case; do
         for tool in memcheck racecheck initcheck synccheck; do
             if [ $tool = racecheck ]; then
-                count=$(QRSMITH_TEMPLATES=$out/twice QRSMITH_CACHE_DIR=$out/twice.cache sanitized $tool $case)
+                QRSMITH_TEMPLATES=$out/twice QRSMITH_CACHE_DIR=$out/twice.cache sanitized $tool $case >"$out/sanitize.$tool" &
             else
-                count=$(sanitized $tool $case)
+                sanitized $tool $case >"$out/sanitize.$tool" &
             fi
-            printf '%-10s %-70s %s\n' $tool "$case" "$count"
+        done </dev/null
+        wait
+        for tool in memcheck racecheck initcheck synccheck; do
+            count=$(cat "$out/sanitize.$tool")
+            printf '%-10s %-72s %s\n' $tool "$case" "$count"
             [ "$count" = 0 ] || bad=1
         done
     done <<'CASES'

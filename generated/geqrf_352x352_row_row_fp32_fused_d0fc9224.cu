@@ -1329,7 +1329,7 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
     const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
     const float t = tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
     const float left = sqrt_rn(warp_max((s->whole[l] + s->whole[32 + l]) + (s->whole[64 + l] + s->whole[96 + l])));
-    const bool good = t == 0.0f || (off <= 0.000123904f && off * fminf(0x1p-6f * left, 1.0f) <= 0.000123904f);
+    const bool good = t == 0.0f || (off <= 0.0001f && off * fminf(0x1p-6f * left, 1.0f) <= 2.47808e-06f);
     if (!warp_all(good))
         return false;
     block_sync(); // everybody has read tau, and is done with the panel
@@ -1367,14 +1367,14 @@ struct fused_matrix {
 // Byte offset of panel p's trapezoid among those before it (one plane).
 QRS_DEV int fused_trapezoid(int p) { return (p * 352 - 16 * p * (p - 1)) * 64; }
 #line 26 "blocks/fused_walk.cuh"
-QRS_DEV saddr fused_full(int stage) { return to_saddr(dynamic_smem() + 54016) + 8 * stage; } // completes when a stage's copy is there
+QRS_DEV saddr fused_full(int stage) { return to_saddr(dynamic_smem() + 103168) + 8 * stage; } // completes when a stage's copy is there
 
 #line 29 "blocks/fused_walk.cuh"
 // Starts the copy of panel p's V and T from scratch into a stage that all are done with; without_t: T is not there yet.
 QRS_DEV void fused_fetch(const fused_matrix &matrix, int stage, int p, bool without_t)
 {
     const u8 *from = matrix.v + fused_trapezoid(p);
-    const saddr v = to_saddr(dynamic_smem() + 0) + stage * 45056, t = to_saddr(dynamic_smem() + 45056) + stage * 4096;
+    const saddr v = to_saddr(dynamic_smem() + 0) + stage * 45056, t = to_saddr(dynamic_smem() + 90112) + stage * 4096;
 #line 35 "blocks/fused_walk.cuh"
     if (threadIdx.x == 0) {
         const u32 bytes = (352 - 32 * p) * 64;
@@ -1393,10 +1393,10 @@ QRS_DEV void fused_fetch(const fused_matrix &matrix, int stage, int p, bool with
 
 #line 63 "blocks/fused_walk.cuh"
 // Places in each CTA of the cluster.
-QRS_DEV saddr fused_ready(int p) { return to_saddr(dynamic_smem() + 53760) + 8 * p; }
-QRS_DEV saddr fused_t_ready(int p) { return to_saddr(dynamic_smem() + 53848) + 8 * p; }
+QRS_DEV saddr fused_ready(int p) { return to_saddr(dynamic_smem() + 102912) + 8 * p; }
+QRS_DEV saddr fused_t_ready(int p) { return to_saddr(dynamic_smem() + 103000) + 8 * p; }
 #line 87 "blocks/fused_walk.cuh"
-QRS_DEV float *fused_skipped(int p) { return (float *)(dynamic_smem() + 53936) + p; } // not 0: the panel has no reflectors
+QRS_DEV float *fused_skipped(int p) { return (float *)(dynamic_smem() + 103088) + p; } // not 0: the panel has no reflectors
 
 // What the team wrote is there for all that wait for bar.
 QRS_DEV void fused_announce(fused_team team, saddr bar)
@@ -1430,7 +1430,7 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matri
     u8 *wp = (u8 *)sums + 37376;
 #line 145 "blocks/fused_walk.cuh"
     const saddr v = to_saddr(dynamic_smem() + 0);
-    const u8 *t = dynamic_smem() + 45056;
+    const u8 *t = dynamic_smem() + 90112;
 #line 148 "blocks/fused_walk.cuh"
     // Panels up to the one this CTA made last are there, and come a stage ahead; the others are late, and T of one later than its V.
     #pragma unroll 1
@@ -1442,6 +1442,12 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matri
         if (here != p)
             fused_fetch(matrix, stage, p, late);
         bool ahead = false;
+#line 159 "blocks/fused_walk.cuh"
+        if (p + 1 < done && p + 1 <= k - 2) {
+            mbar_wait_cluster(fused_ready(p + 1), matrix.parity);
+            mbar_wait_cluster(fused_t_ready(p + 1), matrix.parity);
+            ahead = *fused_skipped(p + 1) == 0.0f;
+        }
 #line 165 "blocks/fused_walk.cuh"
         if (ahead) {
             here = p + 1;
@@ -1451,7 +1457,7 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matri
         matrix.full ^= 1u << stage;
         fused_apply(c, p, v + stage * 45056, sums, ws, wp, t + stage * 4096, fused_t_ready(p), matrix.parity, late ? matrix.t + p * 4096 : nullptr);
         block_sync();
-        stage ^= 0;
+        stage ^= 1;
     }
 #line 201 "blocks/fused_walk.cuh"
 }
@@ -1476,14 +1482,14 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 #line 297 "families/fused.lua"
     i64 b = unit;
     int k = rank, flags = 0, turn = 0;
-    fused_request(fused_all(), (float *)(smem + 95616), a + b * stride_a, lda, 32 * k);
+    fused_request(fused_all(), (float *)(smem + 103296), a + b * stride_a, lda, 32 * k);
     cp_async_commit();
 #line 302 "families/fused.lua"
-    float *found_by = (float *)(smem + 53980); // what all CTAs found, in that of rank 0; matrices take turns
+    float *found_by = (float *)(smem + 103132); // what all CTAs found, in that of rank 0; matrices take turns
     if (tid < 22)
         mbar_init(fused_ready(tid), 1);
 #line 306 "families/fused.lua"
-    if (tid < 1)
+    if (tid < 2)
         mbar_init(fused_full(tid), 1);
 #line 309 "families/fused.lua"
     fence_mbar_init();
@@ -1495,16 +1501,16 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
     cp_async_wait<0>();
     block_sync();
     int unused;
-    fused_exponents(fused_all(), (float *)(smem + 95616), (fused_scales *)(smem + 53248), (fused_largest *)(smem + 49152), unused);
+    fused_exponents(fused_all(), (float *)(smem + 103296), (fused_scales *)(smem + 102400), (fused_largest *)(smem + 98304), unused);
     block_sync();
 #line 325 "families/fused.lua"
     #pragma unroll 1
     while (b < batch) { // a column block a turn
         const int first = 32 * k, rows = 352 - first;
-        float *tile = (float *)(smem + 95616 + turn * 50688), *panel = tile + first * 36;
-        float *sums = (float *)(smem + 54144); // where C is while in registers, or beside it
-        fused_scales *scales = (fused_scales *)(smem + 53248 + turn * 132);
-        float *stau = (float *)(smem + 52992) + 32 * turn;
+        float *tile = (float *)(smem + 103296 + turn * 50688), *panel = tile + first * 36;
+        float *sums = tile; // where C is while in registers, or beside it
+        fused_scales *scales = (fused_scales *)(smem + 102400 + turn * 132);
+        float *stau = (float *)(smem + 102144) + 32 * turn;
 #line 333 "families/fused.lua"
         const int found = scales->found, ex = scales->exponent[lane()];
 #line 340 "families/fused.lua"
@@ -1523,9 +1529,9 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             warp_sync();
 #line 355 "families/fused.lua"
             if (factor) {
-                gram_product(tile, 2 * k + 2, (float *)(smem + 54144));
+                gram_product(tile, 2 * k + 2, (float *)(smem + 45056));
                 block_sync();
-                gram_total((float *)(smem + 54144), gs->gram);
+                gram_total((float *)(smem + 45056), gs->gram);
                 block_sync();
             }
 #line 365 "families/fused.lua"
@@ -1545,17 +1551,17 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 gram_factor(panel, first, gs, stau);
         } else {
             const fused_team side = {tid - 128, 128, (int)warp() - 4, 4, 2};
-            float *other = (float *)(smem + 95616 + (turn ^ 1) * 50688);
-            fused_scales *others = (fused_scales *)(smem + 53248 + (turn ^ 1) * 132);
+            float *other = (float *)(smem + 103296 + (turn ^ 1) * 50688);
+            fused_scales *others = (fused_scales *)(smem + 102400 + (turn ^ 1) * 132);
             if (k_before >= 0)
-                fused_leave(side, other, h + b_before * stride_h, ldh, k_before, others->exponent, tau + b_before * stride_tau, (float *)(smem + 52992) + 32 * (turn ^ 1));
+                fused_leave(side, other, h + b_before * stride_h, ldh, k_before, others->exponent, tau + b_before * stride_tau, (float *)(smem + 102144) + 32 * (turn ^ 1));
             fused_sync(side);
             if (b_next < batch) {
                 fused_request(side, other, a + b_next * stride_a, lda, 32 * k_next);
                 cp_async_commit();
                 cp_async_wait<0>();
                 fused_sync(side);
-                fused_exponents(side, other, others, (fused_largest *)(smem + 49152), unused); // no panel goes by rows now
+                fused_exponents(side, other, others, (fused_largest *)(smem + 98304), unused); // no panel goes by rows now
             }
         }
         block_sync();
@@ -1567,7 +1573,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 flags |= 2;
             if (!by_gram)
 #line 411 "families/fused.lua"
-            fused_rows(panel, rows, 352 - first < 32 ? 352 - first : 32, (fused_step *)(smem + 49152), stau);
+            fused_rows(panel, rows, 352 - first < 32 ? 352 - first : 32, (fused_step *)(smem + 98304), stau);
             block_sync();
         }
 #line 422 "families/fused.lua"
@@ -1584,7 +1590,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         }
         if (k < 10 && warp() < 4) {
             if (filled)
-                fused_build_t(panel, rows, stau, (float *)(smem + 54144), (float *)(smem + 54144) + 8192, matrix.t + k * 4096);
+                fused_build_t(panel, rows, stau, (float *)(smem + 45056), (float *)(smem + 45056) + 8192, matrix.t + k * 4096);
 #line 437 "families/fused.lua"
             fused_announce({tid, 128, (int)warp(), 4, 1}, fused_t_ready(k));
 #line 439 "families/fused.lua"
@@ -1619,9 +1625,9 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 #line 496 "families/fused.lua"
     if (k_before >= 0) {
         block_sync();
-        fused_leave(fused_all(), (float *)(smem + 95616 + (turn ^ 1) * 50688), h + b_before * stride_h, ldh, k_before,
-                    ((fused_scales *)(smem + 53248 + (turn ^ 1) * 132))->exponent, tau + b_before * stride_tau,
-                    (float *)(smem + 52992) + 32 * (turn ^ 1));
+        fused_leave(fused_all(), (float *)(smem + 103296 + (turn ^ 1) * 50688), h + b_before * stride_h, ldh, k_before,
+                    ((fused_scales *)(smem + 102400 + (turn ^ 1) * 132))->exponent, tau + b_before * stride_tau,
+                    (float *)(smem + 102144) + 32 * (turn ^ 1));
     }
 #line 503 "families/fused.lua"
 }
