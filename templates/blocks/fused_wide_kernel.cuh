@@ -89,6 +89,9 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         #pragma unroll 1
         for (int w = 0; w < 8; w++)
             mbar_init(to_saddr(smem + ${O_GIVEN}) + 8 * w, 1);
+        #pragma unroll 1
+        for (int four = 0; four < 8; four++)
+            mbar_init(to_saddr(smem + ${O_READY}) + 8 * four, 4);
         fence_mbar_init();
     }
     wide_stage stage = {v_scratch, t_scratch, 0};

@@ -1,6 +1,6 @@
 // A panel of 64 columns as two Gram recursions of 32 with a block update between them: 64 at once cost 454 cycles a column, two of 32 about 300.
 //
-// The first half transforms the second half's columns along (they are its passive ones): R12 and Z with C2 <- C2 + P2a Z come out, P2a being the
+// The first half transforms the second half's columns along (they follow it): R12 and Z with C2 <- C2 + P2a Z come out, P2a being the
 // rows below the first 32. What the second half needs follows from 32 x 32 products: its top block, and
 //   G22 + G21 Z + Z'(G12 + G11 Z)
 // for the rows below both. Then V[32:64, 0:32] = P1[32:64, 0:32] M1 and M = [M1, Z M2; 0, M2].
@@ -14,13 +14,64 @@ struct wide_shared {
     float down[64], up[64]; // powers of two: what is packed, times down, has its columns' largest magnitudes in [32, 64)
     float back[64], whole[64];
     gram_buffers recursion;
+    gram_follow_buffer following[2];
 };
+static_assert(sizeof(wide_shared) <= 65536, "its place");
+
+// to = from + A B (from null: 0) times `sign`, 32 x 32 x 32, rows 68 apart, all in shared memory, where `to` may be any of the others. A(i, k) is
+// a[68 i + k], or with `turned` a[68 k + i]. All 256 threads, two products at once: warps 0-3 one, warps 4-7 another; a warp forms a quarter,
+// or nothing where its `to` is null. Synchronises between and after.
+QRS_CALL void gram_product(float *to, const float *from, const float *a, bool turned, const float *b, float sign)
+{
+    const int w = warp(), g = lane() >> 2, q = lane() & 3, row = (w & 2) * 8 + g, col = (w & 1) * 16;
+    const int ai = turned ? 1 : 68, ak = turned ? 68 : 1, place = row * 68 + col + 2 * q;
+    float d[2][4], e[2][4]; // the leading product, and the two small ones: shorter chains
+    if (to) {
+        #pragma unroll
+        for (int n = 0; n < 2; n++)
+            #pragma unroll
+            for (int x = 0; x < 4; x++) {
+                d[n][x] = from ? from[place + 8 * n + (x & 1) + (x >> 1) * 8 * 68] : 0.0f;
+                e[n][x] = 0.0f;
+            }
+        a += row * ai + q * ak;
+        b += q * 68 + col + g;
+        #pragma unroll
+        for (int k = 0; k < 4; k++) {
+            u32 h[4], lo[4];
+            #pragma unroll
+            for (int x = 0; x < 4; x++)
+                gram_split(a[(x & 1) * 8 * ai + (8 * k + (x >> 1) * 4) * ak], h[x], lo[x]);
+            #pragma unroll
+            for (int n = 0; n < 2; n++) {
+                u32 bh[2], bl[2];
+                #pragma unroll
+                for (int x = 0; x < 2; x++)
+                    gram_split(b[(8 * k + 4 * x) * 68 + 8 * n], bh[x], bl[x]);
+                mma_tf32(e[n], h, bl[0], bl[1]);
+                mma_tf32(e[n], lo, bh[0], bh[1]);
+                mma_tf32(d[n], h, bh[0], bh[1]);
+            }
+        }
+    }
+    block_sync();
+    if (to) {
+        #pragma unroll
+        for (int n = 0; n < 2; n++)
+            #pragma unroll
+            for (int x = 0; x < 4; x++)
+                to[place + 8 * n + (x & 1) + (x >> 1) * 8 * 68] = sign * (d[n][x] + e[n][x]);
+    }
+    block_sync();
+}
 
 // All 256 threads call. s->rv: top block, becomes R on and above the diagonal and V below. s->gram: G of the rows below; its right half becomes M's,
 // and the left half of s->half M's top left quarter. steps, bare: as in gram_recursion. Returns false, in some thread, unless both recursions
 // went well. Synchronises.
 QRS_CALL bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
 {
+    gram_vectors *kept = (gram_vectors *)(dynamic_smem() + ${O_KEPT});
+    const saddr ready = to_saddr(dynamic_smem()) + ${O_READY};
     const int tid = threadIdx.x;
     float *rv = s->rv, *lower = rv + 32 * 68, *corner = lower + 32, *half = s->half, *z = half + 32;
     float *gram = s->gram, *g12 = gram + 32, *g21 = gram + 32 * 68, *g22 = g21 + 32;
@@ -49,9 +100,11 @@ QRS_CALL bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
             } else if (tid < 64) {
                 s->whole[tid] = gram[tid * 69] + ((s->columns.top[0][tid] + s->columns.top[1][tid]) + (s->columns.top[2][tid] + s->columns.top[3][tid]));
             }
-            if (!h || !second)
+            if (!second)
                 good = gram_recursion(h ? corner : rv, h ? g22 : half, s->whole + 32 * h, &s->recursion, h ? g22 : half, h ? corner : rv,
-                                      tau + 32 * h, steps - 32 * h, h && bare, h ? 128 : 256) && good;
+                                      tau + 32 * h, steps - 32 * h, h && bare, kept, ready, !h) && good;
+            else if (!h)
+                gram_follow(rv, rv + 32, z, &s->recursion, kept, ready, s->following, z, rv + 32, steps);
             block_sync();
             continue;
         }

@@ -131,7 +131,7 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
 // The recursion, threads 0..127: panel has stride 36; G of its rows from 32 on is in s->gram already, visible to them.
 QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s, float *tau)
 {
-    const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, tau, ${K} - first, first + 32 >= ${M}, 128);
+    const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, tau, ${K} - first, first + 32 >= ${M});
     if (threadIdx.x == 0)
         s->good = good;
 }

@@ -41,8 +41,12 @@ local function wide_layout(shape, device, p)
   v.O_EXP = v.O_TAU + 256
   v.O_FLAG = v.O_EXP + 256
   v.O_BAR = v.O_FLAG + 16
-  v.O_GIVEN = v.O_BAR + 16 -- a barrier a warp
-  v.SMEM = v.O_GIVEN + 64
+  v.O_GIVEN = v.O_BAR + 16   -- a barrier a warp
+  v.O_READY = v.O_GIVEN + 64 -- and one for every four columns
+  v.SMEM = v.O_READY + 64
+  -- The recursion's vectors, 33 of 384 bytes: where the second T is during updates, if there is one.
+  v.O_KEPT = v.PRODUCTS == 3 and align(v.SMEM, 16) or v.O_T + 16384
+  if v.PRODUCTS == 3 then v.SMEM = v.O_KEPT + 33 * 384 end
   return v
 end
 
@@ -256,8 +260,9 @@ using namespace qrs;
 % include("blocks/pack_reflector.cuh")
 % if WIDE then
 % include("blocks/fused_wide.cuh")
-% include("blocks/gram_recursion.cuh", { B = 32, NC = 2, LD = 68, LDM = 68, ROLLED = false })
-% include("blocks/gram_small.cuh", { NC = 2 })
+% include("blocks/gram_recursion.cuh", { B = 32, LD = 68, LDM = 68, FOLLOWED = true })
+% include("blocks/gram_follow.cuh", { B = 32, LD = 68 })
+% include("blocks/gram_small.cuh")
 % include("blocks/t_small.cuh", { LDG = 68, LDT = 68 })
 % include("blocks/gram_pair.cuh")
 % include("blocks/fused_wide_panel.cuh")
@@ -266,12 +271,12 @@ using namespace qrs;
 % include("blocks/fused_load.cuh")
 % include("blocks/fused_out.cuh")
 % include("blocks/fused_apply.cuh")
-% include("blocks/gram_small.cuh", { NC = 1 })
+% include("blocks/gram_small.cuh")
 % include("blocks/t_corner.cuh", { LDG = 36, LDT = 36 })
 % include("blocks/fused_t.cuh")
 % include("blocks/fused_rows.cuh")
 % if GRAM then
-% include("blocks/gram_recursion.cuh", { B = 32, NC = 1, LD = 36, LDM = 40, ROLLED = false })
+% include("blocks/gram_recursion.cuh", { B = 32, LD = 36, LDM = 40, FOLLOWED = false })
 % include("blocks/gram_panel.cuh")
 % end
 

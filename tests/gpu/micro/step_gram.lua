@@ -19,7 +19,7 @@ return {
 using namespace qrs;
 
 % include("blocks/pack_reflector.cuh")
-% include("blocks/gram_recursion.cuh", { B = 32, NC = 1, LD = 36, LDM = 40, ROLLED = false })
+% include("blocks/gram_recursion.cuh", { B = 32, LD = 36, LDM = 40, FOLLOWED = false })
 
 QRS_KERNEL(step_gram, 128, 1)(const float *a, i64 lda, float *h, i64 ldh, float *tau, int *info)
 {
@@ -38,7 +38,7 @@ QRS_KERNEL(step_gram, 128, 1)(const float *a, i64 lda, float *h, i64 ldh, float 
     for (int pass = 0; pass < 2; pass++) { // the first brings the code near
         block_sync();
         const u32 begun = clock32();
-        gram_recursion(top, gram, whole, (gram_buffers *)dynamic_smem(), m, result, whole + 128, 32, false, 128);
+        gram_recursion(top, gram, whole, (gram_buffers *)dynamic_smem(), m, result, whole + 128, 32, false);
         block_sync();
         cycles = clock32() - begun;
     }

@@ -35,7 +35,7 @@ using namespace qrs;
 % include("blocks/fused_load.cuh")
 % include("blocks/fused_out.cuh")
 % include("blocks/fused_apply.cuh")
-% include("blocks/gram_small.cuh", { NC = 1 })
+% include("blocks/gram_small.cuh")
 % include("blocks/t_corner.cuh", { LDG = 36, LDT = 36 })
 % include("blocks/fused_t.cuh")
 % include("blocks/fused_rows.cuh")

@@ -1,4 +1,4 @@
-#line 238 "families/fused.lua"
+#line 242 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -6,9 +6,9 @@
 #include "device/mma.cuh"
 #include "device/copy.cuh"
 #include "device/launch.cuh"
-#line 251 "families/fused.lua"
+#line 255 "families/fused.lua"
 #include "device/cluster.cuh"
-#line 253 "families/fused.lua"
+#line 257 "families/fused.lua"
 
 using namespace qrs;
 
@@ -569,7 +569,6 @@ QRS_DEV void gram_split(float x, u32 &hi, u32 &lo)
     hi = (as_u32(x) + 0x1000u) & 0xffffe000u;
     lo = as_u32(x - as_f32(hi));
 }
-
 #line 1 "blocks/t_corner.cuh"
 // The block of T above those of its diagonal.
 //
@@ -1001,46 +1000,49 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
 //   G -= g G[j,:] + G[:,j] g' - g g' G[j,j] on what is left.
 // Then V1 = P1 rho below its diagonal and V2 = P2 (M rho). Only what lies below the top block is squared in conditioning.
 //
-// Parameters: B = 32; ROLLED; NC = 1, or 2: 32 passive columns follow the 32 of the panel and are only transformed; LD row stride of P1, G and
-// [R \\ V1]; LDM of M. G has B rows and 32 NC columns. Of a passive column c, R[:,c] and M[:,c] come out: the column is now C + P2 M[:,c].
-// Layout: lane = column, warps 4.. hold the passive ones; x[k] and gram[k] are row 4 k + (warp & 3). Row j of x turns into row j of M once it
-// has been the pivot row, so one array holds both. Everything off the chain dots -> barrier -> scalars -> update runs in its shadow: the
-// update of G by step j happens during step j + 1, of which only row j + 1 is needed at once (`row`), and every lane also carries
-// the next pivot column at its own rows (xb), found from its old values and its own g. One barrier a column.
-// Columns go by fours. With a body for each four what is left of x and gram has fixed registers, and shrinks; inside, the four are a rolled
-// loop. ROLLED: one body for all, for kernels that outgrow the instruction cache (128 KB; what it does not keep is fetched again for every
-// panel): registers turn by one place after every four columns, so that the pivot row is always number 0, and xd is xb but for zeros where
-// rows have become M's. 12 KB less code, 40 cycles a column more.
+// Parameters: B = 32; LD row stride of P1, G and [R \\ V1]; LDM of M; FOLLOWED: what other columns need to be transformed along is kept for
+// gram_follow.cuh.
+// Layout: lane = column; x[k] and gram[k] are row 4 k + warp. Row j of x turns into row j of M once it has been the pivot row, so one array holds
+// both. Everything off the chain dots -> barrier -> scalars -> update runs in its shadow: the update of G by step j happens during step
+// j + 1, of which only row j + 1 is needed at once (`row`), and every lane also carries the next pivot column at its own rows (xb),
+// found from its old values and its own g. One barrier a column.
+// Columns go by fours. With a body for each four what is left of x and gram has fixed registers, and shrinks; inside, the four are a rolled loop.
 // A call, not inlined: scheduled under the registers of a kernel that has none to spare a column takes 310 cycles instead of 270.
-// Measured on an H200, NC = 1, with 4 warps and straight-line code: 258 cycles a column (1, 2, 8 warps: 763, 303, 400); 64 columns at once: 454.
-#line 27 "blocks/gram_recursion.cuh"
-// Shared; read and written four floats at a time. One for each parity of the column.
-struct alignas(16) gram_buffer {
+// Measured on an H200 with 4 warps and straight-line code: 258 cycles a column (1, 2, 8 warps: 763, 303, 400); 64 columns at once: 454.
+#line 24 "blocks/gram_recursion.cuh"
+// Shared; read and written four floats at a time.
+struct alignas(16) gram_vectors { // of a step j, in the order of the rows' owners: what is row 4 k + w stands at 8 w + k
+    float next[32]; // old column j + 1 of x
+    float row[32];  // row j of G
+    float g[32];
+};
+struct alignas(16) gram_buffer { // one for each parity of the column
     float part[36][4]; // dots by column and warp
     f32x2 pivot[36];   // row j of P1 and of G
-    float next[32];              // old column j + 1 of x, in the order of the rows' owners: x[k] of warp w at 8 w + k
-    float row[32];               // row j of G in that order
-    float g[32];                 // g of step j in that order
-#line 37 "blocks/gram_recursion.cuh"
+#line 34 "blocks/gram_recursion.cuh"
+    gram_vectors vectors;
+#line 36 "blocks/gram_recursion.cuh"
 };
 struct gram_buffers {
     gram_buffer side[2];
     f32x4 scalars[32]; // pivot entry, square sum of its tail, 1 / norm, |rho|
+#line 43 "blocks/gram_recursion.cuh"
 };
 static_assert(sizeof(gram_buffers) == 3008, "offsets below");
 
 // Threads 0..127 call. Results in shared memory: m, upper triangular with zeros below, columns scaled by rho (may be gram_in's place); rv, R on and
 // above the diagonal and V1 below (may be p1's place); tau. whole: room for 128 floats. bare: nothing lies below the
-// top block, so that nothing can cancel. steps: columns past these have no reflector; they go no further than that, and leave rows past `steps` of R as they were.
-// True, in each warp of the active columns (and in the others), when the recursion went well as far as it can tell; the true norms of V have the last word.
+// top block, so that nothing can cancel. steps: columns past these have no reflector; they go no further than that, and leave rows past `steps` of
+// R as they were.
+// True, in each warp, when the recursion went well as far as it can tell; the true norms of V have the last word.
 QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, float *whole, gram_buffers *s, float *m, float *rv, float *tau,
-                            int steps, bool bare, int threads)
+                            int steps, bool bare)
 {
-    const int l = lane(), w = warp() & 3, c = (int)threadIdx.x >> 7 << 5 | l;
-    const bool active = true;
+    const int l = lane(), w = warp(), c = l;
     // Addresses by hand: 32 bits, and the loop adds to them no more than the parity of the column.
     const saddr base = to_saddr(s), my_part = base + c * 16, my_share = my_part + w * 4, my_pivot = base + 576 + c * 8;
-    const saddr rows = base + w * 32, owner = base + (l & 3) * 32;
+    const saddr vectors = base + 864;
+    const saddr rows = vectors + w * 32, owner = vectors + (l & 3) * 32;
     const saddr rv_at = to_saddr(rv) + c * 4;
     float x[8], gram[8], xb[8], old_row[8], old_h = 0.0f, old_g = 0.0f;
     #pragma unroll
@@ -1051,34 +1053,32 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, float *whole
         old_row[k] = 0.0f;
     }
     float row = gram[0];
-    const float start = active ? gram_in[l * 37] : 0.0f;
+    const float start = gram_in[l * 37];
     if (threadIdx.x < 32)
-        s->side[1].g[l] = 0.0f;
-#line 70 "blocks/gram_recursion.cuh"
+        s->side[1].vectors.g[l] = 0.0f;
+#line 76 "blocks/gram_recursion.cuh"
     float square = w == 0 ? start : 0.0f; // this warp's share of the columns' squares at the panel's start
     #pragma unroll
     for (int k = 0; k < 8; k++)
         square = fmaf(x[k], x[k], square);
     whole[threadIdx.x] = square;
+#line 82 "blocks/gram_recursion.cuh"
     if (threadIdx.x < 32 && l >= steps)
         s->scalars[l] = {0.0f, 0.0f, 0.0f, 0.0f};
-#line 78 "blocks/gram_recursion.cuh"
     if (threadIdx.x < 2) { // "next" of the last column
         *(f32x4 *)s->side[l].part[32] = {0.0f, 0.0f, 0.0f, 0.0f};
         s->side[l].pivot[32] = {0.0f, 0.0f};
     }
 
-#line 91 "blocks/gram_recursion.cuh"
     #pragma unroll
     for (int jj = 0; jj < 8 && 4 * jj < steps; jj++) {
         const int top = jj, ahead = top + 1 < 8 ? top + 1 : top;
-        // Where its owner finds a lane's row, and will find it when registers have turned.
-        const saddr owner_now = owner + ((l >> 2) - jj + top & 7) * 4;
-        const saddr owner_then = owner_now;
+        const saddr owner_now = owner + (l >> 2) * 4; // where its owner finds a lane's row
         #pragma unroll 1
         for (int jw = 0; jw < 4; jw++) {
             const int j = jj * 4 + jw;
-            const saddr side = (jw & 1) * 1248, pivot = my_pivot + side, rows_now = rows + side;
+            const saddr side = (jw & 1) * 1248, pivot = my_pivot + side;
+            const saddr now = side, before = 1248 - side;
             const saddr dots = base + side + j * 16, pivots = base + side + 576 + j * 8;
             const bool own = w == jw;
             {
@@ -1089,15 +1089,15 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, float *whole
                 sts(my_share + side, sum[0] + sum[1]);
                 if (own) {
                     sts(pivot, f32x2{x[top], row});
-                    sts(owner_now + side + 992, row);
+                    sts(owner_now + now + 128, row);
                 }
                 if (c == j + 1) {
                     #pragma unroll
                     for (int k = 0; k < 8; k += 4)
-                        sts(rows_now + 864 + 4 * k, f32x4{x[k], x[k + 1], x[k + 2], x[k + 3]});
+                        sts(rows + now + 4 * k, f32x4{x[k], x[k + 1], x[k + 2], x[k + 3]});
                 }
             }
-            bar_sync(1, threads);
+            bar_sync(1, 128);
             const f32x4 dj = lds<f32x4>(dots);
             const f32x2 pj = lds<f32x2>(pivots);
             const f32x4 dn = lds<f32x4>(dots + 16);
@@ -1107,12 +1107,12 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, float *whole
             float next[8], last_g[8], this_row[8];
             #pragma unroll
             for (int k = 0; k < 8; k += 4) {
-                f32x4 v = lds<f32x4>(rows_now + 864 + 4 * k);
+                f32x4 v = lds<f32x4>(rows + now + 4 * k);
                 next[k] = v.x, next[k + 1] = v.y, next[k + 2] = v.z, next[k + 3] = v.w;
                 if (k + 3 >= top) {
-                    v = lds<f32x4>(rows + 1248 - side + 1120 + 4 * k);
+                    v = lds<f32x4>(rows + before + 256 + 4 * k);
                     last_g[k] = v.x, last_g[k + 1] = v.y, last_g[k + 2] = v.z, last_g[k + 3] = v.w;
-                    v = lds<f32x4>(rows_now + 992 + 4 * k);
+                    v = lds<f32x4>(rows + now + 128 + 4 * k);
                     this_row[k] = v.x, this_row[k + 1] = v.y, this_row[k + 2] = v.z, this_row[k + 3] = v.w;
                 }
             }
@@ -1141,20 +1141,21 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, float *whole
             for (int k = 7; k >= 0; k--) {
                 x[k] = fmaf(-g, xb[k], k == top && own && c > j ? 0.0f : x[k]);
                 xb[k] = fmaf(-gn, xb[k], next[k]);
-#line 166 "blocks/gram_recursion.cuh"
             }
             old_h = fmaf(-g, pj.y, pc.y);
             old_g = g;
             row = fmaf(-pn.y, g, fmaf(-gn, old_h, jw == 3 ? gram[ahead] : gram[top]));
             if (own) {
-                sts((jw == 3 ? owner_then : owner_now) + side + 1120, g);
+                sts(owner_now + now + 256, g);
                 sts(rv_at + j * 144, fmaf(-gc, gap, pc.x)); // what is on and below the diagonal is written at the end
                 sts(base + 2496 + j * 16, f32x4{pj.x, squares, q, rho0});
+#line 171 "blocks/gram_recursion.cuh"
             }
         }
-#line 183 "blocks/gram_recursion.cuh"
+#line 178 "blocks/gram_recursion.cuh"
     }
-    bar_sync(1, threads);
+    bar_sync(1, 128);
+#line 186 "blocks/gram_recursion.cuh"
     const f32x4 scalars = lds<f32x4>(base + 2496 + l * 16);
     const bool some = scalars.y > 0.0f;
     const float norm = fmaxf(fmaf(scalars.x, scalars.x, scalars.y), 0x1p-120f) * scalars.z;
@@ -1165,7 +1166,7 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, float *whole
     #pragma unroll
     for (int k = 0; k < 8; k++) {
         const int i = 4 * k + w;
-        m[i * 40 + c] = !active ? x[k] : i < c ? x[k] * rho_of : i == c ? rho_of : 0.0f;
+        m[i * 40 + c] = i < c ? x[k] * rho_of : i == c ? rho_of : 0.0f;
         if (i >= c)
             rv[i * 36 + c] = i == c ? beta_of : x[k] * rho_of;
     }
@@ -1173,9 +1174,8 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, float *whole
     // cancellation. NaN fails.
     const float whole_of = (whole[l] + whole[32 + l]) + (whole[64 + l] + whole[96 + l]);
     const bool sound = beta_of * beta_of >= 1e-6f * whole_of && (squares_of == 0.0f ? start == 0.0f : squares_of >= 1e-6f * whole_of);
-    return warp_all(!active || l >= steps || (bare ? squares_of == 0.0f || squares_of >= 0x1p-60f : sound));
+    return warp_all(l >= steps || (bare ? squares_of == 0.0f || squares_of >= 0x1p-60f : sound));
 }
-
 #line 1 "blocks/gram_panel.cuh"
 // A panel of 32 columns by the Gram recursion (gram_recursion.cuh), with its safety test.
 //
@@ -1303,7 +1303,7 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
 // The recursion, threads 0..127: panel has stride 36; G of its rows from 32 on is in s->gram already, visible to them.
 QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s, float *tau)
 {
-    const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, tau, 176 - first, first + 32 >= 176, 128);
+    const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, tau, 176 - first, first + 32 >= 176);
     if (threadIdx.x == 0)
         s->good = good;
 }
@@ -1365,7 +1365,7 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
     fused_give(c, panel - first * 36, tile0 + 2);
     return true;
 }
-#line 277 "families/fused.lua"
+#line 282 "families/fused.lua"
 
 #line 1 "blocks/fused_walk.cuh"
 // The finished panels' way to a block: where their V and T are, and the loop that applies them.
@@ -1438,39 +1438,39 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matri
     block_sync();
 #line 201 "blocks/fused_walk.cuh"
 }
-#line 279 "families/fused.lua"
+#line 284 "families/fused.lua"
 
 QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau,
                                        i64 stride_tau, int *info, i64 batch, u8 *v_scratch, u8 *t_scratch)
 {
-#line 284 "families/fused.lua"
+#line 289 "families/fused.lua"
     release_next();
     wait_for_earlier();
-#line 287 "families/fused.lua"
+#line 292 "families/fused.lua"
     u8 *smem = dynamic_smem();
-#line 289 "families/fused.lua"
+#line 294 "families/fused.lua"
     gram_shared *gs = (gram_shared *)(smem + 156928);
-#line 291 "families/fused.lua"
+#line 296 "families/fused.lua"
     const int tid = (int)threadIdx.x;
     const i64 unit = blockIdx.x / 2; // the CTAs that share a matrix
     fused_matrix matrix = {v_scratch + unit * 0, t_scratch + unit * 0, 0, 0};
-#line 295 "families/fused.lua"
+#line 300 "families/fused.lua"
     const int rank = cluster_rank();
-#line 297 "families/fused.lua"
+#line 302 "families/fused.lua"
     i64 b = unit;
     int k = rank, flags = 0, turn = 0;
     fused_request(fused_all(), (float *)(smem + 176896), a + b * stride_a, lda, 32 * k);
     cp_async_commit();
-#line 302 "families/fused.lua"
+#line 307 "families/fused.lua"
     float *found_by = (float *)(smem + 115320); // what all CTAs found, in that of rank 0; matrices take turns
     if (tid < 12)
         mbar_init(fused_ready(tid), 1);
-#line 309 "families/fused.lua"
+#line 314 "families/fused.lua"
     fence_mbar_init();
     cluster_sync();
-#line 312 "families/fused.lua"
+#line 317 "families/fused.lua"
     fused_expect();
-#line 316 "families/fused.lua"
+#line 321 "families/fused.lua"
     // The block before, whose columns are yet to be written.
     i64 b_before = 0;
     int k_before = -1;
@@ -1479,7 +1479,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
     int unused;
     fused_exponents(fused_all(), (float *)(smem + 176896), (fused_scales *)(smem + 114688), (fused_largest *)(smem + 110592), unused);
     block_sync();
-#line 325 "families/fused.lua"
+#line 330 "families/fused.lua"
     #pragma unroll 1
     while (b < batch) { // a column block a turn
         const int first = 32 * k, rows = 192 - first;
@@ -1487,28 +1487,28 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         float *sums = (float *)(smem + 115456); // where C is while in registers, or beside it
         fused_scales *scales = (fused_scales *)(smem + 114688 + turn * 132);
         float *stau = (float *)(smem + 114432) + 32 * turn;
-#line 333 "families/fused.lua"
+#line 338 "families/fused.lua"
         const int found = scales->found, ex = scales->exponent[lane()];
-#line 340 "families/fused.lua"
+#line 345 "families/fused.lua"
         const bool filled = found != 0, factor = filled && k < 6;
         flags |= found >> 1;
         if (filled) {
             fused_tile c;
-#line 347 "families/fused.lua"
+#line 352 "families/fused.lua"
             fused_take(c, tile, ex);
             block_sync(); // partial sums go where the tile lies
             fused_update(c, k, sums, matrix);
-#line 351 "families/fused.lua"
+#line 356 "families/fused.lua"
             fused_give(c, tile, 0);
             warp_sync();
-#line 355 "families/fused.lua"
+#line 360 "families/fused.lua"
             if (factor) {
                 gram_product(tile, 2 * k + 2, (float *)(smem + 115456));
                 block_sync();
                 gram_total((float *)(smem + 115456), gs->gram);
                 block_sync();
             }
-#line 365 "families/fused.lua"
+#line 370 "families/fused.lua"
         } else if (k < 6) { // a zero block stays zero under any reflector
             matrix.zero |= 1u << k;
             if (tid < 32)
@@ -1517,9 +1517,9 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         const bool last = k + 2 >= 6;
         const i64 b_next = last ? b + gridDim.x / 2 : b;
         const int k_next = last ? rank : k + 2;
-#line 378 "families/fused.lua"
+#line 383 "families/fused.lua"
         block_sync();
-#line 380 "families/fused.lua"
+#line 385 "families/fused.lua"
         if (warp() < 4) {
             if (factor)
                 gram_factor(panel, first, gs, stau);
@@ -1539,42 +1539,42 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
         }
         block_sync();
-#line 404 "families/fused.lua"
+#line 409 "families/fused.lua"
         if (factor) {
-#line 406 "families/fused.lua"
+#line 411 "families/fused.lua"
             const bool by_gram = gram_finish(panel, first, gs, stau);
             if (!by_gram)
                 flags |= 2;
             if (!by_gram)
-#line 411 "families/fused.lua"
+#line 416 "families/fused.lua"
             fused_rows(panel, rows, 176 - first < 32 ? 176 - first : 32, (fused_step *)(smem + 110592), stau);
             block_sync();
         }
-#line 422 "families/fused.lua"
+#line 427 "families/fused.lua"
         // Four warps make T while the others write V. The next barrier of the block, behind what of the next block needs neither, ends it.
         if (k < 5 && warp() >= 4) {
             const fused_team team = {tid - 128, 128, (int)warp() - 4, 4, 2};
             if (true)
                 fused_reflectors(team, panel, rows, fused_v(k), fused_ready(k));
-#line 432 "families/fused.lua"
+#line 437 "families/fused.lua"
         }
         if (k < 5 && warp() < 4) {
             if (true)
                 fused_build_t(panel, rows, stau, (float *)(smem + 115456), (float *)(smem + 115456) + 8192, fused_t(k), fused_t_ready(k));
-#line 439 "families/fused.lua"
+#line 444 "families/fused.lua"
         }
-#line 460 "families/fused.lua"
+#line 465 "families/fused.lua"
         if (last) {
-#line 462 "families/fused.lua"
+#line 467 "families/fused.lua"
             if (tid == 0)
                 sts_remote(cluster_map(to_saddr(found_by + matrix.parity * 2 + rank), 0), (float)flags);
-#line 465 "families/fused.lua"
+#line 470 "families/fused.lua"
             fused_came(matrix.parity);
-#line 467 "families/fused.lua"
+#line 472 "families/fused.lua"
             cluster_sync(); // and nobody writes over V while it is applied elsewhere
-#line 469 "families/fused.lua"
+#line 474 "families/fused.lua"
             fused_expect();
-#line 471 "families/fused.lua"
+#line 476 "families/fused.lua"
             if (info && rank == 0 && tid == 0) {
                 for (int i = 0; i < 2; i++)
                     flags |= (int)found_by[matrix.parity * 2 + i];
@@ -1582,25 +1582,25 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
             matrix.parity ^= 1;
             matrix.zero = 0;
-#line 483 "families/fused.lua"
+#line 488 "families/fused.lua"
             flags = 0;
         }
-#line 486 "families/fused.lua"
+#line 491 "families/fused.lua"
         b_before = b;
         k_before = k;
-#line 490 "families/fused.lua"
+#line 495 "families/fused.lua"
         turn ^= 1;
-#line 492 "families/fused.lua"
+#line 497 "families/fused.lua"
         b = b_next;
         k = k_next;
     }
-#line 496 "families/fused.lua"
+#line 501 "families/fused.lua"
     if (k_before >= 0) {
         block_sync();
         fused_leave(fused_all(), (float *)(smem + 176896 + (turn ^ 1) * 27648), h + b_before * stride_h, ldh, k_before,
                     ((fused_scales *)(smem + 114688 + (turn ^ 1) * 132))->exponent, tau + b_before * stride_tau,
                     (float *)(smem + 114432) + 32 * (turn ^ 1));
     }
-#line 503 "families/fused.lua"
+#line 508 "families/fused.lua"
 }
 QRS_ENTRY(fused)

@@ -1,4 +1,4 @@
-#line 238 "families/fused.lua"
+#line 242 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -6,11 +6,11 @@
 #include "device/mma.cuh"
 #include "device/copy.cuh"
 #include "device/launch.cuh"
-#line 246 "families/fused.lua"
+#line 250 "families/fused.lua"
 #include "device/flag.cuh"
 #include "device/wgmma.cuh"
 #include "device/stmatrix.cuh"
-#line 253 "families/fused.lua"
+#line 257 "families/fused.lua"
 
 using namespace qrs;
 
@@ -526,48 +526,49 @@ template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, int turn, s
 //   G -= g G[j,:] + G[:,j] g' - g g' G[j,j] on what is left.
 // Then V1 = P1 rho below its diagonal and V2 = P2 (M rho). Only what lies below the top block is squared in conditioning.
 //
-// Parameters: B = 32; ROLLED; NC = 1, or 2: 32 passive columns follow the 32 of the panel and are only transformed; LD row stride of P1, G and
-// [R \\ V1]; LDM of M. G has B rows and 32 NC columns. Of a passive column c, R[:,c] and M[:,c] come out: the column is now C + P2 M[:,c].
-// Layout: lane = column, warps 4.. hold the passive ones; x[k] and gram[k] are row 4 k + (warp & 3). Row j of x turns into row j of M once it
-// has been the pivot row, so one array holds both. Everything off the chain dots -> barrier -> scalars -> update runs in its shadow: the
-// update of G by step j happens during step j + 1, of which only row j + 1 is needed at once (`row`), and every lane also carries
-// the next pivot column at its own rows (xb), found from its old values and its own g. One barrier a column.
-// Columns go by fours. With a body for each four what is left of x and gram has fixed registers, and shrinks; inside, the four are a rolled
-// loop. ROLLED: one body for all, for kernels that outgrow the instruction cache (128 KB; what it does not keep is fetched again for every
-// panel): registers turn by one place after every four columns, so that the pivot row is always number 0, and xd is xb but for zeros where
-// rows have become M's. 12 KB less code, 40 cycles a column more.
+// Parameters: B = 32; LD row stride of P1, G and [R \\ V1]; LDM of M; FOLLOWED: what other columns need to be transformed along is kept for
+// gram_follow.cuh.
+// Layout: lane = column; x[k] and gram[k] are row 4 k + warp. Row j of x turns into row j of M once it has been the pivot row, so one array holds
+// both. Everything off the chain dots -> barrier -> scalars -> update runs in its shadow: the update of G by step j happens during step
+// j + 1, of which only row j + 1 is needed at once (`row`), and every lane also carries the next pivot column at its own rows (xb),
+// found from its old values and its own g. One barrier a column.
+// Columns go by fours. With a body for each four what is left of x and gram has fixed registers, and shrinks; inside, the four are a rolled loop.
 // A call, not inlined: scheduled under the registers of a kernel that has none to spare a column takes 310 cycles instead of 270.
-// Measured on an H200, NC = 1, with 4 warps and straight-line code: 258 cycles a column (1, 2, 8 warps: 763, 303, 400); 64 columns at once: 454.
-#line 27 "blocks/gram_recursion.cuh"
-// Shared; read and written four floats at a time. One for each parity of the column.
-struct alignas(16) gram_buffer {
-    float part[68][4]; // dots by column and warp
-    f32x2 pivot[68];   // row j of P1 and of G
-    float next[32];              // old column j + 1 of x, in the order of the rows' owners: x[k] of warp w at 8 w + k
-    float row[32];               // row j of G in that order
-    float g[32];                 // g of step j in that order
-#line 35 "blocks/gram_recursion.cuh"
-    float spare[64];         // what the passive columns would write to the two
-#line 37 "blocks/gram_recursion.cuh"
+// Measured on an H200 with 4 warps and straight-line code: 258 cycles a column (1, 2, 8 warps: 763, 303, 400); 64 columns at once: 454.
+#line 24 "blocks/gram_recursion.cuh"
+// Shared; read and written four floats at a time.
+struct alignas(16) gram_vectors { // of a step j, in the order of the rows' owners: what is row 4 k + w stands at 8 w + k
+    float next[32]; // old column j + 1 of x
+    float row[32];  // row j of G
+    float g[32];
+};
+struct alignas(16) gram_buffer { // one for each parity of the column
+    float part[36][4]; // dots by column and warp
+    f32x2 pivot[36];   // row j of P1 and of G
+#line 36 "blocks/gram_recursion.cuh"
 };
 struct gram_buffers {
     gram_buffer side[2];
     f32x4 scalars[32]; // pivot entry, square sum of its tail, 1 / norm, |rho|
+#line 41 "blocks/gram_recursion.cuh"
+    f32x4 links[32];   // g of the next column, row j of G at columns j and j + 1
+#line 43 "blocks/gram_recursion.cuh"
 };
-static_assert(sizeof(gram_buffers) == 5056, "offsets below");
+static_assert(sizeof(gram_buffers) == 2752, "offsets below");
 
-// Threads 0..127 call, with passive columns 0..255. Results in shared memory: m, upper triangular with zeros below, columns scaled by rho (may be gram_in's place); rv, R on and
+// Threads 0..127 call. Results in shared memory: m, upper triangular with zeros below, columns scaled by rho (may be gram_in's place); rv, R on and
 // above the diagonal and V1 below (may be p1's place); tau. whole: the columns' squares at the panel's start. bare: nothing lies below the
-// top block, so that nothing can cancel. steps: columns past these have no reflector.
-// True, in each warp of the active columns (and in the others), when the recursion went well as far as it can tell; the true norms of V have the last word.
+// top block, so that nothing can cancel. steps: columns past these have no reflector; they go no further than that, and leave rows past `steps` of
+// R as they were. kept: vectors of step j at kept[j + 1]. A barrier of `ready` (8, four arrivals) for every four columns. Synchronises with gram_follow when `followed`.
+// True, in each warp, when the recursion went well as far as it can tell; the true norms of V have the last word.
 QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float *whole, gram_buffers *s, float *m, float *rv, float *tau,
-                            int steps, bool bare, int threads)
+                            int steps, bool bare, gram_vectors *kept, saddr ready, bool followed)
 {
-    const int l = lane(), w = warp() & 3, c = (int)threadIdx.x >> 7 << 5 | l;
-    const bool active = c < 32;
+    const int l = lane(), w = warp(), c = l;
     // Addresses by hand: 32 bits, and the loop adds to them no more than the parity of the column.
-    const saddr base = to_saddr(s), my_part = base + c * 16, my_share = my_part + w * 4, my_pivot = base + 1088 + c * 8;
-    const saddr rows = base + w * 32, owner = base + (l & 3) * 32 + (active ? 0 : 256);
+    const saddr base = to_saddr(s), my_part = base + c * 16, my_share = my_part + w * 4, my_pivot = base + 576 + c * 8;
+    const saddr vectors = to_saddr(kept);
+    const saddr rows = vectors + w * 32, owner = vectors + (l & 3) * 32;
     const saddr rv_at = to_saddr(rv) + c * 4;
     float x[8], gram[8], xb[8], old_row[8], old_h = 0.0f, old_g = 0.0f;
     #pragma unroll
@@ -578,27 +579,30 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
         old_row[k] = 0.0f;
     }
     float row = gram[0];
-    const float start = active ? gram_in[l * 69] : 0.0f;
+    const float start = gram_in[l * 69];
     if (threadIdx.x < 32)
-        s->side[1].g[l] = 0.0f;
-#line 78 "blocks/gram_recursion.cuh"
+        kept[0].g[l] = 0.0f;
+#line 73 "blocks/gram_recursion.cuh"
+    if (followed)
+        bar_sync(4, 256); // its columns are taken, too, before rv is written
+#line 82 "blocks/gram_recursion.cuh"
+    if (threadIdx.x < 32 && l >= steps)
+        s->scalars[l] = {0.0f, 0.0f, 0.0f, 0.0f};
     if (threadIdx.x < 2) { // "next" of the last column
-        *(f32x4 *)s->side[l].part[64] = {0.0f, 0.0f, 0.0f, 0.0f};
-        s->side[l].pivot[64] = {0.0f, 0.0f};
+        *(f32x4 *)s->side[l].part[32] = {0.0f, 0.0f, 0.0f, 0.0f};
+        s->side[l].pivot[32] = {0.0f, 0.0f};
     }
 
-#line 91 "blocks/gram_recursion.cuh"
     #pragma unroll
-    for (int jj = 0; jj < 8; jj++) {
+    for (int jj = 0; jj < 8 && 4 * jj < steps; jj++) {
         const int top = jj, ahead = top + 1 < 8 ? top + 1 : top;
-        // Where its owner finds a lane's row, and will find it when registers have turned.
-        const saddr owner_now = owner + ((l >> 2) - jj + top & 7) * 4;
-        const saddr owner_then = owner_now;
+        const saddr owner_now = owner + (l >> 2) * 4; // where its owner finds a lane's row
         #pragma unroll 1
         for (int jw = 0; jw < 4; jw++) {
             const int j = jj * 4 + jw;
-            const saddr side = (jw & 1) * 2272, pivot = my_pivot + side, rows_now = rows + side;
-            const saddr dots = base + side + j * 16, pivots = base + side + 1088 + j * 8;
+            const saddr side = (jw & 1) * 864, pivot = my_pivot + side;
+            const saddr now = (j + 1) * 384, before = j * 384;
+            const saddr dots = base + side + j * 16, pivots = base + side + 576 + j * 8;
             const bool own = w == jw;
             {
                 float sum[2] = {own ? row : 0.0f, (w > jw ? xb[top] : 0.0f) * x[top]};
@@ -608,15 +612,15 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
                 sts(my_share + side, sum[0] + sum[1]);
                 if (own) {
                     sts(pivot, f32x2{x[top], row});
-                    sts(owner_now + side + 1760, row);
+                    sts(owner_now + now + 128, row);
                 }
                 if (c == j + 1) {
                     #pragma unroll
                     for (int k = 0; k < 8; k += 4)
-                        sts(rows_now + 1632 + 4 * k, f32x4{x[k], x[k + 1], x[k + 2], x[k + 3]});
+                        sts(rows + now + 4 * k, f32x4{x[k], x[k + 1], x[k + 2], x[k + 3]});
                 }
             }
-            bar_sync(1, threads);
+            bar_sync(1, 128);
             const f32x4 dj = lds<f32x4>(dots);
             const f32x2 pj = lds<f32x2>(pivots);
             const f32x4 dn = lds<f32x4>(dots + 16);
@@ -626,12 +630,12 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
             float next[8], last_g[8], this_row[8];
             #pragma unroll
             for (int k = 0; k < 8; k += 4) {
-                f32x4 v = lds<f32x4>(rows_now + 1632 + 4 * k);
+                f32x4 v = lds<f32x4>(rows + now + 4 * k);
                 next[k] = v.x, next[k + 1] = v.y, next[k + 2] = v.z, next[k + 3] = v.w;
                 if (k + 3 >= top) {
-                    v = lds<f32x4>(rows + 2272 - side + 1888 + 4 * k);
+                    v = lds<f32x4>(rows + before + 256 + 4 * k);
                     last_g[k] = v.x, last_g[k + 1] = v.y, last_g[k + 2] = v.z, last_g[k + 3] = v.w;
-                    v = lds<f32x4>(rows_now + 1760 + 4 * k);
+                    v = lds<f32x4>(rows + now + 128 + 4 * k);
                     this_row[k] = v.x, this_row[k + 1] = v.y, this_row[k + 2] = v.z, this_row[k + 3] = v.w;
                 }
             }
@@ -660,21 +664,33 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
             for (int k = 7; k >= 0; k--) {
                 x[k] = fmaf(-g, xb[k], k == top && own && c > j ? 0.0f : x[k]);
                 xb[k] = fmaf(-gn, xb[k], next[k]);
-#line 166 "blocks/gram_recursion.cuh"
             }
             old_h = fmaf(-g, pj.y, pc.y);
             old_g = g;
             row = fmaf(-pn.y, g, fmaf(-gn, old_h, jw == 3 ? gram[ahead] : gram[top]));
             if (own) {
-                sts((jw == 3 ? owner_then : owner_now) + side + 1888, g);
+                sts(owner_now + now + 256, g);
                 sts(rv_at + j * 272, fmaf(-gc, gap, pc.x)); // what is on and below the diagonal is written at the end
-                sts(base + 4544 + j * 16, f32x4{pj.x, squares, q, rho0});
+                sts(base + 1728 + j * 16, f32x4{pj.x, squares, q, rho0});
+#line 169 "blocks/gram_recursion.cuh"
+                sts(base + 2240 + j * 16, f32x4{gn, pj.y, pn.y, 0.0f});
+#line 171 "blocks/gram_recursion.cuh"
             }
         }
-#line 183 "blocks/gram_recursion.cuh"
+#line 174 "blocks/gram_recursion.cuh"
+        warp_sync();
+        if (l == 0)
+            mbar_arrive(ready + 8 * jj);
+#line 178 "blocks/gram_recursion.cuh"
     }
-    bar_sync(1, threads);
-    const f32x4 scalars = lds<f32x4>(base + 4544 + l * 16);
+    bar_sync(1, 128);
+#line 181 "blocks/gram_recursion.cuh"
+    #pragma unroll 1
+    for (int jj = steps > 0 ? (steps + 3) / 4 : 0; jj < 8; jj++)
+        if (l == 0)
+            mbar_arrive(ready + 8 * jj); // every barrier completes, whatever the steps
+#line 186 "blocks/gram_recursion.cuh"
+    const f32x4 scalars = lds<f32x4>(base + 1728 + l * 16);
     const bool some = scalars.y > 0.0f;
     const float norm = fmaxf(fmaf(scalars.x, scalars.x, scalars.y), 0x1p-120f) * scalars.z;
     const float rho_of = some ? copysignf(scalars.w, scalars.x) : 0.0f, squares_of = scalars.y;
@@ -684,7 +700,7 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
     #pragma unroll
     for (int k = 0; k < 8; k++) {
         const int i = 4 * k + w;
-        m[i * 68 + c] = !active ? x[k] : i < c ? x[k] * rho_of : i == c ? rho_of : 0.0f;
+        m[i * 68 + c] = i < c ? x[k] * rho_of : i == c ? rho_of : 0.0f;
         if (i >= c)
             rv[i * 68 + c] = i == c ? beta_of : x[k] * rho_of;
     }
@@ -692,18 +708,95 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
     // cancellation. NaN fails.
     const float whole_of = whole[l];
     const bool sound = beta_of * beta_of >= 1e-6f * whole_of && (squares_of == 0.0f ? start == 0.0f : squares_of >= 1e-6f * whole_of);
-    return warp_all(!active || l >= steps || (bare ? squares_of == 0.0f || squares_of >= 0x1p-60f : sound));
+    return warp_all(l >= steps || (bare ? squares_of == 0.0f || squares_of >= 0x1p-60f : sound));
 }
+#line 1 "blocks/gram_follow.cuh"
+// Passive columns of a Gram recursion (gram_recursion.cuh): 32 that follow the panel's and are only transformed, by four warps of their own, some
+// columns behind, so that the chain need not wait for them. Of a passive column c, R[:,c] and M[:,c] come out: the column is now C + P2 M[:,c].
+//
+// Parameters: B = 32; LD row stride of P1, G, R and M.
+#line 8 "blocks/gram_follow.cuh"
+struct alignas(16) gram_follow_buffer { // one for each parity of the column
+    float part[32][4]; // dots by column and warp
+    f32x2 pivot[32];   // row j of the column's top and of G
+};
+static_assert(sizeof(gram_follow_buffer) == 768, "offsets below");
 
-#line 207 "blocks/gram_recursion.cuh"
-// The squares of a panel's columns, from its top block and G.
-QRS_DEV float gram_square(const float *p1, const float *gram, int rows, int c)
+// Threads 128..255 call while 0..127 are in gram_recursion, whose s, kept, ready and steps these are. first: column 0 of P1; p1, gram_in: the passive columns' top and Gram
+// matrix with the panel's; m, rv: their M and R (may be gram_in's and p1's places).
+QRS_CALL void gram_follow(const float *first, const float *p1, const float *gram_in, const gram_buffers *s, const gram_vectors *kept, saddr ready,
+                          gram_follow_buffer *mine, float *m, float *rv, int steps)
 {
-    float s = gram[c * 69];
-    #pragma unroll 8
-    for (int i = 0; i < rows; i++)
-        s = fmaf(p1[i * 68 + c], p1[i * 68 + c], s);
-    return s;
+    const int c = lane(), w = warp() & 3;
+    const saddr base = to_saddr(mine), my_part = base + c * 16, my_pivot = base + 512 + c * 8, rows = to_saddr(kept) + w * 32;
+    const saddr rv_at = to_saddr(rv) + c * 4, scalars = to_saddr(s->scalars), links = to_saddr(s->links);
+    float x[8], gram[8], xb[8], old_row[8], old_h = 0.0f, old_g = 0.0f;
+    #pragma unroll
+    for (int k = 0; k < 8; k++) {
+        x[k] = p1[(4 * k + w) * 68 + c];
+        gram[k] = gram_in[(4 * k + w) * 68 + c];
+        xb[k] = first[(4 * k + w) * 68];
+        old_row[k] = 0.0f;
+    }
+    float row = gram[0];
+    bar_sync(4, 256);
+    #pragma unroll
+    for (int jj = 0; jj < 8 && 4 * jj < steps; jj++) {
+        const int top = jj, ahead = top + 1 < 8 ? top + 1 : top;
+        mbar_wait(ready + 8 * jj, 0);
+        #pragma unroll 1
+        for (int jw = 0; jw < 4; jw++) {
+            const int j = jj * 4 + jw;
+            const saddr side = (jw & 1) * 768, now = (j + 1) * 384, before = j * 384;
+            const bool own = w == jw;
+            float sum[2] = {own ? row : 0.0f, (w > jw ? xb[top] : 0.0f) * x[top]};
+            #pragma unroll
+            for (int k = top + 1; k < 8; k++)
+                sum[(k - top) & 1] = fmaf(xb[k], x[k], sum[(k - top) & 1]);
+            sts(my_part + side + w * 4, sum[0] + sum[1]);
+            if (own)
+                sts(my_pivot + side, f32x2{x[top], row});
+            float next[8], last_g[8], this_row[8];
+            #pragma unroll
+            for (int k = 0; k < 8; k += 4) {
+                f32x4 v = lds<f32x4>(rows + now + 4 * k);
+                next[k] = v.x, next[k + 1] = v.y, next[k + 2] = v.z, next[k + 3] = v.w;
+                if (k + 3 >= top) {
+                    v = lds<f32x4>(rows + before + 256 + 4 * k);
+                    last_g[k] = v.x, last_g[k + 1] = v.y, last_g[k + 2] = v.z, last_g[k + 3] = v.w;
+                    v = lds<f32x4>(rows + now + 128 + 4 * k);
+                    this_row[k] = v.x, this_row[k + 1] = v.y, this_row[k + 2] = v.z, this_row[k + 3] = v.w;
+                }
+            }
+            const f32x4 of = lds<f32x4>(scalars + j * 16), link = lds<f32x4>(links + j * 16); // as gram_recursion left them
+            #pragma unroll
+            for (int k = top; k < 8; k++) {
+                gram[k] = fmaf(-old_row[k], old_g, fmaf(-last_g[k], old_h, gram[k]));
+                old_row[k] = this_row[k];
+            }
+            bar_sync(5, 128);
+            const f32x4 dc = lds<f32x4>(my_part + side);
+            const f32x2 pc = lds<f32x2>(my_pivot + side);
+            const float norm = fmaxf(fmaf(of.x, of.x, of.y), 0x1p-120f) * of.z, size = of.y > 0.0f ? of.z : 0.0f;
+            const float gap = copysignf(fabsf(of.x) + norm, of.x), gn = link.x;
+            const float g = size * fmaf(of.w, (dc.x + dc.y) + (dc.z + dc.w), as_f32(as_u32(pc.x) ^ (as_u32(of.x) & 0x80000000u)));
+            xb[top] = own ? 1.0f : xb[top];
+            next[top] = own ? 0.0f : next[top];
+            #pragma unroll
+            for (int k = 7; k >= 0; k--) {
+                x[k] = fmaf(-g, xb[k], k == top && own ? 0.0f : x[k]);
+                xb[k] = fmaf(-gn, xb[k], next[k]);
+            }
+            old_h = fmaf(-g, link.y, pc.y);
+            old_g = g;
+            row = fmaf(-link.z, g, fmaf(-gn, old_h, jw == 3 ? gram[ahead] : gram[top]));
+            if (own)
+                sts(rv_at + j * 272, fmaf(-g, gap, pc.x));
+        }
+    }
+    #pragma unroll
+    for (int k = 0; k < 8; k++)
+        m[(4 * k + w) * 68 + c] = x[k];
 }
 #line 1 "blocks/gram_small.cuh"
 // Small fp32-level products on tensor cores.
@@ -715,54 +808,6 @@ QRS_DEV void gram_split(float x, u32 &hi, u32 &lo)
 {
     hi = (as_u32(x) + 0x1000u) & 0xffffe000u;
     lo = as_u32(x - as_f32(hi));
-}
-
-#line 13 "blocks/gram_small.cuh"
-// to = from + A B (from null: 0) times `sign`, 32 x 32 x 32, rows 68 apart, all in shared memory, where `to` may be any of the others. A(i, k) is
-// a[68 i + k], or with `turned` a[68 k + i]. All 256 threads, two products at once: warps 0-3 one, warps 4-7 another; a warp forms a quarter,
-// or nothing where its `to` is null. Synchronises between and after.
-QRS_CALL void gram_product(float *to, const float *from, const float *a, bool turned, const float *b, float sign)
-{
-    const int w = warp(), g = lane() >> 2, q = lane() & 3, row = (w & 2) * 8 + g, col = (w & 1) * 16;
-    const int ai = turned ? 1 : 68, ak = turned ? 68 : 1, place = row * 68 + col + 2 * q;
-    float d[2][4], e[2][4]; // the leading product, and the two small ones: shorter chains
-    if (to) {
-        #pragma unroll
-        for (int n = 0; n < 2; n++)
-            #pragma unroll
-            for (int x = 0; x < 4; x++) {
-                d[n][x] = from ? from[place + 8 * n + (x & 1) + (x >> 1) * 8 * 68] : 0.0f;
-                e[n][x] = 0.0f;
-            }
-        a += row * ai + q * ak;
-        b += q * 68 + col + g;
-        #pragma unroll
-        for (int k = 0; k < 4; k++) {
-            u32 h[4], lo[4];
-            #pragma unroll
-            for (int x = 0; x < 4; x++)
-                gram_split(a[(x & 1) * 8 * ai + (8 * k + (x >> 1) * 4) * ak], h[x], lo[x]);
-            #pragma unroll
-            for (int n = 0; n < 2; n++) {
-                u32 bh[2], bl[2];
-                #pragma unroll
-                for (int x = 0; x < 2; x++)
-                    gram_split(b[(8 * k + 4 * x) * 68 + 8 * n], bh[x], bl[x]);
-                mma_tf32(e[n], h, bl[0], bl[1]);
-                mma_tf32(e[n], lo, bh[0], bh[1]);
-                mma_tf32(d[n], h, bh[0], bh[1]);
-            }
-        }
-    }
-    block_sync();
-    if (to) {
-        #pragma unroll
-        for (int n = 0; n < 2; n++)
-            #pragma unroll
-            for (int x = 0; x < 4; x++)
-                to[place + 8 * n + (x & 1) + (x >> 1) * 8 * 68] = sign * (d[n][x] + e[n][x]);
-    }
-    block_sync();
 }
 #line 1 "blocks/t_small.cuh"
 // T of a panel of 32 columns from V'V and tau, by one warp.
@@ -870,7 +915,7 @@ QRS_CALL void small_t(const float *gram, const float *tau, float *t)
 #line 1 "blocks/gram_pair.cuh"
 // A panel of 64 columns as two Gram recursions of 32 with a block update between them: 64 at once cost 454 cycles a column, two of 32 about 300.
 //
-// The first half transforms the second half's columns along (they are its passive ones): R12 and Z with C2 <- C2 + P2a Z come out, P2a being the
+// The first half transforms the second half's columns along (they follow it): R12 and Z with C2 <- C2 + P2a Z come out, P2a being the
 // rows below the first 32. What the second half needs follows from 32 x 32 products: its top block, and
 //   G22 + G21 Z + Z'(G12 + G11 Z)
 // for the rows below both. Then V[32:64, 0:32] = P1[32:64, 0:32] M1 and M = [M1, Z M2; 0, M2].
@@ -884,13 +929,64 @@ struct wide_shared {
     float down[64], up[64]; // powers of two: what is packed, times down, has its columns' largest magnitudes in [32, 64)
     float back[64], whole[64];
     gram_buffers recursion;
+    gram_follow_buffer following[2];
 };
+static_assert(sizeof(wide_shared) <= 65536, "its place");
+
+// to = from + A B (from null: 0) times `sign`, 32 x 32 x 32, rows 68 apart, all in shared memory, where `to` may be any of the others. A(i, k) is
+// a[68 i + k], or with `turned` a[68 k + i]. All 256 threads, two products at once: warps 0-3 one, warps 4-7 another; a warp forms a quarter,
+// or nothing where its `to` is null. Synchronises between and after.
+QRS_CALL void gram_product(float *to, const float *from, const float *a, bool turned, const float *b, float sign)
+{
+    const int w = warp(), g = lane() >> 2, q = lane() & 3, row = (w & 2) * 8 + g, col = (w & 1) * 16;
+    const int ai = turned ? 1 : 68, ak = turned ? 68 : 1, place = row * 68 + col + 2 * q;
+    float d[2][4], e[2][4]; // the leading product, and the two small ones: shorter chains
+    if (to) {
+        #pragma unroll
+        for (int n = 0; n < 2; n++)
+            #pragma unroll
+            for (int x = 0; x < 4; x++) {
+                d[n][x] = from ? from[place + 8 * n + (x & 1) + (x >> 1) * 8 * 68] : 0.0f;
+                e[n][x] = 0.0f;
+            }
+        a += row * ai + q * ak;
+        b += q * 68 + col + g;
+        #pragma unroll
+        for (int k = 0; k < 4; k++) {
+            u32 h[4], lo[4];
+            #pragma unroll
+            for (int x = 0; x < 4; x++)
+                gram_split(a[(x & 1) * 8 * ai + (8 * k + (x >> 1) * 4) * ak], h[x], lo[x]);
+            #pragma unroll
+            for (int n = 0; n < 2; n++) {
+                u32 bh[2], bl[2];
+                #pragma unroll
+                for (int x = 0; x < 2; x++)
+                    gram_split(b[(8 * k + 4 * x) * 68 + 8 * n], bh[x], bl[x]);
+                mma_tf32(e[n], h, bl[0], bl[1]);
+                mma_tf32(e[n], lo, bh[0], bh[1]);
+                mma_tf32(d[n], h, bh[0], bh[1]);
+            }
+        }
+    }
+    block_sync();
+    if (to) {
+        #pragma unroll
+        for (int n = 0; n < 2; n++)
+            #pragma unroll
+            for (int x = 0; x < 4; x++)
+                to[place + 8 * n + (x & 1) + (x >> 1) * 8 * 68] = sign * (d[n][x] + e[n][x]);
+    }
+    block_sync();
+}
 
 // All 256 threads call. s->rv: top block, becomes R on and above the diagonal and V below. s->gram: G of the rows below; its right half becomes M's,
 // and the left half of s->half M's top left quarter. steps, bare: as in gram_recursion. Returns false, in some thread, unless both recursions
 // went well. Synchronises.
 QRS_CALL bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
 {
+    gram_vectors *kept = (gram_vectors *)(dynamic_smem() + 212992);
+    const saddr ready = to_saddr(dynamic_smem()) + 229984;
     const int tid = threadIdx.x;
     float *rv = s->rv, *lower = rv + 32 * 68, *corner = lower + 32, *half = s->half, *z = half + 32;
     float *gram = s->gram, *g12 = gram + 32, *g21 = gram + 32 * 68, *g22 = g21 + 32;
@@ -919,9 +1015,11 @@ QRS_CALL bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
             } else if (tid < 64) {
                 s->whole[tid] = gram[tid * 69] + ((s->columns.top[0][tid] + s->columns.top[1][tid]) + (s->columns.top[2][tid] + s->columns.top[3][tid]));
             }
-            if (!h || !second)
+            if (!second)
                 good = gram_recursion(h ? corner : rv, h ? g22 : half, s->whole + 32 * h, &s->recursion, h ? g22 : half, h ? corner : rv,
-                                      tau + 32 * h, steps - 32 * h, h && bare, h ? 128 : 256) && good;
+                                      tau + 32 * h, steps - 32 * h, h && bare, kept, ready, !h) && good;
+            else if (!h)
+                gram_follow(rv, rv + 32, z, &s->recursion, kept, ready, s->following, z, rv + 32, steps);
             block_sync();
             continue;
         }
@@ -1610,6 +1708,9 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         #pragma unroll 1
         for (int w = 0; w < 8; w++)
             mbar_init(to_saddr(smem + 229920) + 8 * w, 1);
+        #pragma unroll 1
+        for (int four = 0; four < 8; four++)
+            mbar_init(to_saddr(smem + 229984) + 8 * four, 4);
         fence_mbar_init();
     }
     wide_stage stage = {v_scratch, t_scratch, 0};
@@ -1657,30 +1758,30 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             if (filled && start < done && tid == 0)
                 bulk_wait<0>(); // the last V and T are in scratch
             if (filled && start < done) { // the first V travels while the block is scaled
-#line 140 "blocks/fused_wide_kernel.cuh"
+#line 143 "blocks/fused_wide_kernel.cuh"
                 if (start < split)
                     wide_issue<false>(stage, start, 0);
-#line 144 "blocks/fused_wide_kernel.cuh"
+#line 147 "blocks/fused_wide_kernel.cuh"
                 if (start >= split)
                     wide_issue<true>(stage, start, 0);
-#line 147 "blocks/fused_wide_kernel.cuh"
+#line 150 "blocks/fused_wide_kernel.cuh"
             }
             const bool few = wide_scale(c, &shared->columns, bad, exponent);
-#line 150 "blocks/fused_wide_kernel.cuh"
+#line 153 "blocks/fused_wide_kernel.cuh"
             const int was = split;
             if (few && k < split)
                 split = k;
-#line 154 "blocks/fused_wide_kernel.cuh"
+#line 157 "blocks/fused_wide_kernel.cuh"
             if (filled && k > 0) {
                 block_sync();
-#line 157 "blocks/fused_wide_kernel.cuh"
-                wide_update<false>(c, 0, done < split ? done : split, turn, zero, true, stage);
 #line 160 "blocks/fused_wide_kernel.cuh"
+                wide_update<false>(c, 0, done < split ? done : split, turn, zero, true, stage);
+#line 163 "blocks/fused_wide_kernel.cuh"
                 if (split < done) {
                     block_sync();
                     wide_update<true>(c, split, done, turn, zero, start >= was, stage);
                 }
-#line 167 "blocks/fused_wide_kernel.cuh"
+#line 170 "blocks/fused_wide_kernel.cuh"
             }
             {
                 const bool same = k + 1 < 8;
