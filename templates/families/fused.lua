@@ -44,8 +44,31 @@ local function wide_layout(shape, device, p)
   return v
 end
 
+-- Panels of 32 columns in pairs, warpgroup products, two CTAs an SM (blocks/fused_duo_kernel.cuh).
+local function duo_layout(shape, device, p)
+  local m, n = shape.m, shape.n
+  local k, nt = math.min(m, n), ceildiv(m, 64)
+  local v = { DUO = true, M = m, N = n, K = k, W = 8, THREADS = 256, CTAS = 2, CLUSTER = 1, NT = nt, TW = ceildiv(nt, 2), NP = ceildiv(n, 32),
+              KP = ceildiv(k, 32), IN = shape.layout_in, OUT = shape.layout_out, RESIDENT = false, PRODUCTS = 1, PLANES = 1 }
+  v.USED = math.min(v.KP, v.NP - 1)
+  v.LIMIT = limit_of(shape, k)
+  v.PLANE = nt * 4096
+  local tiles = 0
+  for i = 0, v.KP - 1 do tiles = tiles + nt - i // 2 end
+  v.V_BYTES = tiles * 4096
+  v.T_BYTES = ceildiv(v.KP, 2) * 12288
+  v.O_V = 0
+  v.O_C = 2 * v.PLANE
+  v.O_T = v.O_C + math.max(v.PLANE, 26624)
+  v.O_SHARED = v.O_T + 12288
+  v.O_BAR = v.O_SHARED + 2048
+  v.SMEM = v.O_BAR + 16
+  return v
+end
+
 local function layout(shape, device, p)
   if p.update == "wgmma" then return wide_layout(shape, device, p) end
+  if p.update == "duo" then return duo_layout(shape, device, p) end
   local m, n = shape.m, shape.n
   local k = math.min(m, n)
   local w = p.threads // 32
@@ -109,6 +132,7 @@ local function wide(shape, device) return device.arch == 90 and shape.m > 384 an
 
 local function registers(v)
   if v.WIDE then return 255 end
+  if v.DUO then return 128 end
   -- Where the panels are by recursion, rows are only what they fall back to: a few spills there do no harm.
   return math.max(16 * v.TILES + 32 + 32, v.LAYERS * (v.GRAM and 5 or 6) + 45)
 end
@@ -146,7 +170,7 @@ return {
   name = "fused", op = "geqrf",
   summary = "one launch, a CTA a matrix, left-looking: earlier reflectors on tensor cores, row panels in registers",
   params = {
-    { name = "update", values = { "mma", "wgmma" },
+    { name = "update", values = { "mma", "wgmma", "duo" },
       doc = "mma: panels of 32, warp products, several CTAs an SM; wgmma: panels of 64 by the Gram recursion, warpgroup products, one CTA an SM (sm_90)",
       default = function(shape, device)
         return wide(shape, device) and "wgmma" or "mma"
@@ -180,6 +204,12 @@ return {
       if device.arch ~= 90 then return false, "wgmma is sm_90's: update = mma" end
       if shape.m > 512 then return false, "wgmma holds at most 512 rows: update = mma" end
       if shape.n > 2048 then return false, "at most 32 panels of 64 columns" end
+      return true
+    end
+    if p.update == "duo" then
+      if device.arch ~= 90 then return false, "duo takes wgmma, which is sm_90's: update = mma" end
+      if shape.m > 512 then return false, "duo holds at most 512 rows: update = mma" end
+      if shape.n > 1024 then return false, "at most 32 panels of 32 columns" end
       return true
     end
     if p.ctas > device.max_cluster then return false, "the device has no clusters of that size: ctas = 1" end
@@ -227,7 +257,9 @@ return {
 #include "device/mma.cuh"
 #include "device/copy.cuh"
 #include "device/launch.cuh"
-% if WIDE then
+% if DUO then
+#include "device/wgmma.cuh"
+% elseif WIDE then
 #include "device/wgmma.cuh"
 #include "device/stmatrix.cuh"
 % end
@@ -238,7 +270,14 @@ return {
 using namespace qrs;
 
 % include("blocks/pack_reflector.cuh")
-% if WIDE then
+% if DUO then
+% include("blocks/fused_duo.cuh")
+% include("blocks/gram_small.cuh", { NC = 1 })
+% include("blocks/gram_recursion.cuh", { B = 32, NC = 1, LD = 36, LDM = 40, ROLLED = false })
+% include("blocks/t_small.cuh")
+% include("blocks/fused_duo_panel.cuh")
+% include("blocks/fused_duo_kernel.cuh")
+% elseif WIDE then
 % include("blocks/fused_wide.cuh")
 % include("blocks/gram_recursion.cuh", { B = 32, NC = 2, LD = 68, LDM = 68, ROLLED = false })
 % include("blocks/gram_small.cuh", { NC = 2 })
