@@ -15,10 +15,10 @@ enum { MAX_CASES = 4096 };
 static const struct {
     const char *name;
     double low, high; /* of "value"; 0, 0 where the kind has none */
-} kinds[] = {{"dense", 0, 0},         {"rankdef", 0, 0},    {"nearrank", 0, 0},      {"clustered", 0, 0},
-             {"band", 0, 0},          {"rowscale", 0, 0},   {"nearcollinear", 0, 0}, {"upper", 0, 0},
-             {"diagonal", 0, 0},      {"mixed", 0, 0},      {"lowones", 0, 0},       {"pairs", 1e-6, 10},
-             {"collinear", 1e-6, 10}, {"gram", 1e-30, 1e30}};
+} kinds[] = {{"dense", 0, 0},         {"rankdef", 0, 0},  {"nearrank", 0, 0},      {"clustered", 0, 0},
+             {"band", 0, 0},          {"rowscale", 0, 0}, {"nearcollinear", 0, 0}, {"upper", 0, 0},
+             {"diagonal", 0, 0},      {"mixed", 0, 0},    {"lowones", 0, 0},       {"pairs", 1e-6, 10},
+             {"collinear", 1e-6, 10}, {"gaps", 0, 0},     {"gram", 1e-30, 1e30}};
 
 static qg_status read_kind(const json_t *value, qg_case *c, const qg_where *where, qg_error *err) {
     const char *kind;

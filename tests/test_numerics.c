@@ -387,6 +387,57 @@ static void no_matrices(const subject *s) {
     qt_batch_free(b);
 }
 
+/* Zero blocks between others, and matrices that end in them, by plans that pass panels on: to the CTA that
+ * shares the matrix, and in scratch from matrix to matrix where a CTA has several. */
+static const struct {
+    int64_t m, n, batch;
+    const char *params;
+} passing_on[] = {
+    {100, 230, 3, "{\"update\": \"mma\", \"ctas\": 2, \"keep\": \"scratch\", \"stages\": 1}"},
+    {193, 385, 2, "{\"update\": \"mma\", \"ctas\": 2, \"keep\": \"scratch\", \"stages\": 2}"},
+    {100, 230, 2, "{\"update\": \"mma\", \"ctas\": 4, \"keep\": \"scratch\", \"stages\": 2}"},
+    {100, 230, 3, "{\"update\": \"mma\", \"ctas\": 2, \"keep\": \"shared\"}"},
+    {62, 260, 140, "{\"update\": \"wgmma\"}"},
+};
+
+static void zero_blocks_between_others_keep_the_contract(void **state) {
+    (void)state;
+    enum { KINDS = 3 };
+    const variant kinds[KINDS] = {
+        {qj_kind_find("gaps"), 0, 0}, {qj_kind_find("dense"), 0, 0}, {qj_kind_find("rankdef"), 0, 0}};
+    for (size_t i = 0; i < sizeof passing_on / sizeof *passing_on; i++) {
+        subject s = {.s = {passing_on[i].m, passing_on[i].n, QG_ROW, QG_ROW, QG_FP32}, .family = "fused"};
+        qg_shape want = {.m = s.s.m,
+                         .n = s.s.n,
+                         .precision = QG_FP32,
+                         .operation = QG_GEQRF,
+                         .max_batch = passing_on[i].batch};
+        json_t *params = json_loads(passing_on[i].params, 0, NULL);
+        assert_non_null(params);
+        qg_error why;
+        qg_plan *plan = qt_plan(&host, &want, s.family, params, &why);
+        if (!plan) fail_msg("%s: %s", passing_on[i].params, why.why);
+        s.module = qt_load(&host, plan);
+        qg_plan_free(plan);
+        json_decref(params);
+        snprintf(s.what, sizeof s.what, "fused %lldx%lld %s", (long long)s.s.m, (long long)s.s.n,
+                 passing_on[i].params);
+        variant *variants = calloc((size_t)passing_on[i].batch, sizeof *variants);
+        assert_non_null(variants);
+        qt_batch *b = new_batch(&s, passing_on[i].batch);
+        for (int64_t q = 0; q < b->batch; q++) {
+            variants[q] = kinds[q % KINDS];
+            fill(b, q, &variants[q], 23);
+        }
+        qt_run_orders(&host, s.module, b, s.what);
+        tally t = {0};
+        judge(&s, b, variants, &t);
+        qt_batch_free(b);
+        free(variants);
+        qhx_unload(s.module);
+    }
+}
+
 static void every_kind_keeps_the_contract_in_every_thread_order(void **state) {
     (void)state;
     for_each_subject(check_kinds);
@@ -431,6 +482,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_family_that_takes_everything_is_there),
         cmocka_unit_test(every_kind_keeps_the_contract_in_every_thread_order),
+        cmocka_unit_test(zero_blocks_between_others_keep_the_contract),
         cmocka_unit_test(in_place_gives_the_bits_of_out_of_place),
         cmocka_unit_test(nan_in_the_padding_changes_nothing),
         cmocka_unit_test(nan_in_one_matrix_leaves_its_neighbours_bits_alone),

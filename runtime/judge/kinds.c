@@ -122,6 +122,15 @@ static void lowones(const qj_recipe *r, uint64_t matrix, int64_t quad, int64_t j
     add_noise(r, 1e-3, matrix, quad, j, out);
 }
 
+/* Zero blocks between others: of kernels' panels of 32 columns and of 64. */
+static void gaps(const qj_recipe *r, uint64_t matrix, int64_t quad, int64_t j, double out[4]) {
+    int64_t block = j / 32 % 6;
+    if (block == 1 || block >= 4)
+        memset(out, 0, 4 * sizeof *out);
+    else
+        dense(r, matrix, quad, j, out);
+}
+
 static const qj_maker makers[] = {
     {{"dense", "N(0,1)", true, false, {0}}, dense, 6},
     {{"rankdef", "columns from 3k/4 on are zero", true, false, {0}}, rankdef, 1},
@@ -140,6 +149,9 @@ static const qj_maker makers[] = {
     {{"pairs", "column 2i+1 = column 2i + d N(0,1)", false, true, {0.3, 0.1, 0.05, 0.02}}, pairs, 0},
     {{"collinear", "one column repeated, plus d N(0,1)", false, true, {0.3, 0.1, 0.03, 0.01}}, collinear, 0},
     {{"lowones", "tril(ones) + 1e-3 N(0,1)", false, false, {0}}, lowones, 0},
+    {{"gaps", "of every six blocks of 32 columns the second, fifth and sixth are zero", true, false, {0}},
+     gaps,
+     0},
     {{"gram", "d G G' of rank k/4", false, true, {1, 1e-6, 1e-10}}, NULL, 0},
     {{NULL, NULL, false, false, {0}}, NULL, 0},
 };

@@ -145,15 +145,19 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matri
     const saddr v = to_saddr(dynamic_smem() + ${O_V});
     const u8 *t = dynamic_smem() + ${O_T};
 % if CLUSTER > 1 then
-    // Panels up to the one this CTA made last are there, and come a stage ahead; the others are late, and T of one later than its V.
+    // Panels up to this CTA's last block come a stage ahead, T with V; the others are late, and T of one later than its V. A block that was zero has waited
+    // for nobody, so this one waits for T of them all.
     #pragma unroll 1
     for (int p = 0, stage = 0, here = first ? 0 : -1; p < done; p++) {
         const bool late = p > k - ${CLUSTER};
         mbar_wait_cluster(fused_ready(p), matrix.parity);
         if (*fused_skipped(p) != 0.0f)
             continue;
-        if (here != p)
+        if (here != p) {
+            if (!late)
+                mbar_wait_cluster(fused_t_ready(p), matrix.parity);
             fused_fetch(matrix, stage, p, late);
+        }
         bool ahead = false;
 % if STAGES == 2 then
         if (p + 1 < done && p + 1 <= k - ${CLUSTER}) {

@@ -18,9 +18,11 @@ QRS_DEV int wide_row(int i) { return 8 * i + ((int)lane() & 3) * 2; } // of a ti
 // Tile t of a block whose panel starts at tile `turn`, counted from the matrix's first row.
 QRS_DEV int wide_tile_at(int t, int turn) { return t + turn < ${NT} ? t + turn : t + turn - ${NT}; }
 QRS_DEV int wide_chunk(int row, int chunk) { return row * 128 + ((chunk ^ (row & 7)) << 4); }
-// A descriptor counts 16 bytes: `by` bytes further is an addition (smem_desc anew each time costs registers).
-QRS_DEV u64 wide_desc(saddr a) { return smem_desc(a, 128, 16, 1024); }
-QRS_DEV u64 wide_further(u64 desc, int by) { return desc + (u64)(u32)(by >> 4); }
+// Descriptors of tiles: only their lower half depends on the place, and it counts 16 bytes, so that `by` bytes further is an addition of 32 bits. (Whole
+// ones take five instructions a product instead of two.)
+QRS_DEV u32 wide_desc(saddr a) { return (u32)smem_desc(a, 128, 16, 1024); }
+QRS_DEV u32 wide_further(u32 desc, int by) { return desc + (u32)(by >> 4); }
+QRS_DEV u64 wide_whole(u32 desc) { return smem_desc(0, 128, 0, 1024) | desc; }
 
 QRS_DEV void wide_split(float x, float y, u32 &hi, u32 &lo)
 {
@@ -57,13 +59,13 @@ QRS_DEV int wide_place(int s)
 
 // D += A B and, with three products, the two cross terms; one k step.
 template <bool SPLIT, bool TRANS>
-QRS_DEV void wide_product(float (&d)[32], const u32 (&a)[4], const u32 (&al)[4], u64 b, u64 bl)
+QRS_DEV void wide_product(float (&d)[32], const u32 (&a)[4], const u32 (&al)[4], u32 b, int low = ${NT * 8192})
 {
     if (SPLIT) {
-        wgmma_f16_rs<64, TRANS>(d, al[0], al[1], al[2], al[3], b, true);
-        wgmma_f16_rs<64, TRANS>(d, a[0], a[1], a[2], a[3], bl, true);
+        wgmma_f16_rs<64, TRANS>(d, al[0], al[1], al[2], al[3], wide_whole(b), true);
+        wgmma_f16_rs<64, TRANS>(d, a[0], a[1], a[2], a[3], wide_whole(wide_further(b, low)), true);
     }
-    wgmma_f16_rs<64, TRANS>(d, a[0], a[1], a[2], a[3], b, true);
+    wgmma_f16_rs<64, TRANS>(d, a[0], a[1], a[2], a[3], wide_whole(b), true);
 }
 
 // Magnitudes compare as integers, and NaN and infinity come out on top.
@@ -352,12 +354,12 @@ QRS_DEV void wide_keep_t(u8 *scratch, int k)
     bulk_commit();
 }
 
-// First half of an update by panel p, whose V (and low plane) starts at v (vl): this warpgroup's share of W^T to its half of x
+// First half of an update by panel p, whose V (and low plane) starts at v: this warpgroup's share of W^T to its half of x
 // (two halves of 16 KB). The caller synchronises the block between the halves of the update.
-template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, int turn, saddr v, saddr vl, float *x)
+template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, int turn, saddr v, float *x)
 {
     const int wg = wide_group();
-    const u64 b0 = wide_desc(v), bl0 = wide_desc(vl);
+    const u32 b0 = wide_desc(v);
     float wa[32];
     #pragma unroll
     for (int i = 0; i < 32; i++)
@@ -366,7 +368,7 @@ template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, int tu
     for (int j = 0; j < ${J}; j++) {
         const int t = 2 * j + wg, tile = wide_tile_at(t, turn);
         if (tile >= p${tile_inside}) {
-            const u64 b = wide_further(b0, (tile - p) * 8192), bl = wide_further(bl0, (tile - p) * 8192);
+            const u32 b = wide_further(b0, (tile - p) * 8192);
             u32 a[4][4], al[4][4];
             #pragma unroll
             for (int s = 0; s < 4; s++) {
@@ -378,7 +380,7 @@ template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, int tu
             wgmma_fence();
             #pragma unroll
             for (int s = 0; s < 4; s++)
-                wide_product<SPLIT, true>(wa, a[s], al[s], wide_further(b, s * 2048), wide_further(bl, s * 2048));
+                wide_product<SPLIT, true>(wa, a[s], al[s], wide_further(b, s * 2048));
             wgmma_commit();
             wgmma_wait<0>(); // a, al need not live longer: with two tiles in flight registers do not suffice
         }
@@ -392,10 +394,10 @@ template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, int tu
 
 // Second half: W'^T = W^T T, C^T -= W'^T V^T. t: fp16 T as a tile for each plane: this small product always takes three, as two more roundings
 // of W and T to fp16 would cost a third of the single product's accuracy (0.78 of the contest's gate at n = 512, against 0.56).
-template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, int turn, saddr v, saddr vl, const float *x, saddr t)
+template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, int turn, saddr v, const float *x, saddr t)
 {
     const int wg = wide_group();
-    const u64 b0 = wide_desc(v), bl0 = wide_desc(vl), bt = wide_desc(t);
+    const u32 b0 = wide_desc(v), bt = wide_desc(t);
     float wa[32], wp[32];
     const f32x4 *from = (const f32x4 *)x + (threadIdx.x & 127);
     #pragma unroll
@@ -414,7 +416,7 @@ template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, int turn, s
     wgmma_fence();
     #pragma unroll
     for (int s = 0; s < 4; s++)
-        wide_product<true, true>(wp, a[s], al[s], wide_further(bt, s * 2048), wide_further(bt, 8192 + s * 2048));
+        wide_product<true, true>(wp, a[s], al[s], wide_further(bt, s * 2048), 8192);
     wgmma_commit();
     wgmma_wait<0>(wp);
     #pragma unroll
@@ -428,11 +430,11 @@ template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, int turn, s
     for (int j = 0; j < ${J}; j++) {
         const int t = 2 * j + wg, tile = wide_tile_at(t, turn);
         if (tile >= p${tile_inside}) {
-            const u64 b = wide_further(b0, (tile - p) * 8192), bl = wide_further(bl0, (tile - p) * 8192);
+            const u32 b = wide_further(b0, (tile - p) * 8192);
             wgmma_fence();
             #pragma unroll
             for (int s = 0; s < 4; s++)
-                wide_product<SPLIT, false>(c[j], a[s], al[s], wide_further(b, s * 32), wide_further(bl, s * 32));
+                wide_product<SPLIT, false>(c[j], a[s], al[s], wide_further(b, s * 32));
             wgmma_commit();
         }
     }

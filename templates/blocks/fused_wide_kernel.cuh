@@ -30,18 +30,18 @@ template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end,
     int slot = 0, p = -1, next = wide_next(zero, begin, end); // panel p is applied from `slot` while `next` arrives in the other one
     #pragma unroll 1
     for (;;) {
-        const saddr v = base + ${O_V} + slot * ${NT * 8192}, vl = base + ${O_V + NT * 8192}, t = base + ${O_T} + slot * 16384;
+        const saddr v = base + ${O_V} + slot * ${NT * 8192}, t = base + ${O_T} + slot * 16384;
         float *x = (float *)(dynamic_smem() + ${O_X} + slot * 32768);
         if (p >= 0) {
             mbar_wait(base + ${O_BAR} + 8 * slot, s.phases >> slot & 1);
             s.phases ^= 1u << slot;
-            wide_gather<SPLIT>(c, p, turn, v, vl, x);
+            wide_gather<SPLIT>(c, p, turn, v, x);
             block_sync();
         }
         if (!SPLIT && next < end && !(sent && p < 0))
             wide_issue<false>(s, next, p < 0 ? 0 : slot ^ 1);
         if (p >= 0) {
-            wide_scatter<SPLIT>(c, p, turn, v, vl, x, t);
+            wide_scatter<SPLIT>(c, p, turn, v, x, t);
             if (SPLIT)
                 block_sync();
             else
@@ -110,8 +110,12 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             const bool owed = k > 0 && k <= ${USED} && !(zero >> (k - 1) & 1);
             if (owed)
                 wide_begin_t(shared->gram, stau, shared->half);
-            if (tid == 0)
-                bulk_wait_read<0>();
+            if (tid == 0) {
+                if (k == 0)
+                    bulk_wait<0>(); // what the matrix before kept is not to land on what this one keeps
+                else
+                    bulk_wait_read<0>();
+            }
             block_sync();
             if (k == 0 && tid == 0)
                 *following = batch > gridDim.x ? gridDim.x + (u32)atomic_add(tickets, 1) : batch;

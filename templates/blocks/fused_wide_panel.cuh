@@ -112,20 +112,20 @@ QRS_DEV void wide_pack(wide_tile &c, u8 *v, int begin, int tiles, bool low, wide
             }
             fence_async_shared();
             bar_sync(2 + wg, 128); // this warpgroup alone multiplies the tile
-            const u64 b = wide_desc(at), bl = wide_desc(at + ${NT * 8192});
+            const u32 b = wide_desc(at);
             wgmma_hold(d);
             if (low) {
                 wgmma_fence();
                 #pragma unroll
                 for (int step = 0; step < 4; step++)
-                    wide_product<true, true>(d, a[step], al[step], wide_further(b, step * 2048), wide_further(bl, step * 2048));
+                    wide_product<true, true>(d, a[step], al[step], wide_further(b, step * 2048));
                 wgmma_commit();
                 wgmma_wait<0>(d);
             } else {
                 wgmma_fence();
                 #pragma unroll
                 for (int step = 0; step < 4; step++)
-                    wide_product<false, true>(d, a[step], al[step], wide_further(b, step * 2048), wide_further(bl, step * 2048));
+                    wide_product<false, true>(d, a[step], al[step], wide_further(b, step * 2048));
                 wgmma_commit();
                 wgmma_wait<0>(d);
             }
@@ -230,12 +230,12 @@ QRS_DEV void wide_below(wide_tile &c, u8 *v, int tiles, bool rows, wide_shared *
                         d[4 * i + 2 * h + 1] = x.y;
                     }
             } else {
-                const u64 b = wide_desc(sv + t * 8192), bl = wide_desc(sv + ${NT * 8192} + t * 8192);
+                const u32 b = wide_desc(sv + t * 8192);
                 wgmma_hold(d);
                 wgmma_fence();
                 #pragma unroll
                 for (int step = 0; step < 4; step++)
-                    wide_product<true, false>(d, a[step], al[step], wide_further(b, step * 32), wide_further(bl, step * 32));
+                    wide_product<true, false>(d, a[step], al[step], wide_further(b, step * 32));
                 wgmma_commit();
                 wgmma_wait<0>(d);
             }

@@ -195,7 +195,7 @@ return {
       if shape.n > 2048 then return false, "at most 32 panels of 64 columns" end
       return true
     end
-    if p.ctas > device.max_cluster then return false, "the device has no clusters of that size: ctas = 1" end
+    if p.ctas > device.max_cluster or p.ctas > device.sms then return false, "the device has no clusters of that size: ctas = 1" end
     if p.ctas > ceildiv(shape.n, 32) then return false, "more CTAs than blocks of 32 columns: lower ctas" end
     if math.min(shape.m, shape.n) > 1024 then return false, "fused walks at most 32 panels" end
     local v = layout(shape, device, p)
@@ -256,7 +256,7 @@ using namespace qrs;
 % include("blocks/pack_reflector.cuh")
 % if WIDE then
 % include("blocks/fused_wide.cuh")
-% include("blocks/gram_recursion.cuh", { B = 32, NC = 2, LD = 68, LDM = 68, ROLLED = false })
+% include("blocks/gram_recursion.cuh", { B = 32, NC = 2, LD = 68, LDM = 68 })
 % include("blocks/gram_small.cuh", { NC = 2 })
 % include("blocks/t_small.cuh", { LDG = 68, LDT = 68 })
 % include("blocks/gram_pair.cuh")
@@ -271,7 +271,7 @@ using namespace qrs;
 % include("blocks/fused_t.cuh")
 % include("blocks/fused_rows.cuh")
 % if GRAM then
-% include("blocks/gram_recursion.cuh", { B = 32, NC = 1, LD = 36, LDM = 40, ROLLED = false })
+% include("blocks/gram_recursion.cuh", { B = 32, NC = 1, LD = 36, LDM = 40 })
 % include("blocks/gram_panel.cuh")
 % end
 

@@ -32,44 +32,51 @@ twice() {
     sed -i '/^#elif QRS_ARCH_90/,$ s/^    cluster_arrive();$/    cluster_arrive();\n    cluster_wait();\n    cluster_arrive();/' "$1/device/cluster.cuh"
 }
 
-# TOOL CHECK-ARGUMENTS: prints the tool's count
+# TOOL LOG CHECK-ARGUMENTS: prints the tool's count; what it and the check said is in LOG
 sanitized() {
-    local tool=$1 log line
-    shift
-    log=$(timeout "${SECONDS_PER_SANITIZE:-120}" compute-sanitizer --tool "$tool" $([ "$tool" = racecheck ] && echo --racecheck-report analysis) \
-        ./qrsmith check "$@" 2>&1)
-    line=$(grep -oE '(ERROR SUMMARY: [0-9]+ error|RACECHECK SUMMARY: [0-9]+ hazard)' <<<"$log" | grep -oE '[0-9]+')
-    grep -q ', 0 failed' <<<"$log" && echo "${line:-no result}" || echo "failed, ${line:-no result}"
+    local tool=$1 log=$2 count
+    shift 2
+    timeout "${SECONDS_PER_SANITIZE:-120}" compute-sanitizer --tool "$tool" $([ "$tool" = racecheck ] && echo --racecheck-report analysis) \
+        ./qrsmith check "$@" --device 0 >"$log" 2>&1
+    count=$(grep -oE '(ERROR SUMMARY: [0-9]+ error|RACECHECK SUMMARY: [0-9]+ hazard)' "$log" | grep -oE '[0-9]+')
+    grep -q ', 0 failed' "$log" && echo "${count:-no result}" || echo "failed, ${count:-no result}"
 }
 
 sanitize() {
-    local bad=0 tool count case
+    local bad=0 tool count case number=0
+    command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer is not there: it comes with the CUDA toolkit"; return 1; }
     twice "$out/twice"
     while read -r case; do
+        number=$((number + 1))
         for tool in memcheck racecheck initcheck synccheck; do
             if [ $tool = racecheck ]; then
-                QRSMITH_TEMPLATES=$out/twice QRSMITH_CACHE_DIR=$out/twice.cache sanitized $tool $case >"$out/sanitize.$tool" &
+                QRSMITH_TEMPLATES=$out/twice QRSMITH_CACHE_DIR=$out/twice.cache sanitized $tool "$out/$tool.$number.txt" $case >"$out/count.$tool" &
             else
-                sanitized $tool $case >"$out/sanitize.$tool" &
+                sanitized $tool "$out/$tool.$number.txt" $case >"$out/count.$tool" &
             fi
         done </dev/null
         wait
         for tool in memcheck racecheck initcheck synccheck; do
-            count=$(cat "$out/sanitize.$tool")
-            printf '%-10s %-72s %s\n' $tool "$case" "$count"
-            [ "$count" = 0 ] || bad=1
+            count=$(cat "$out/count.$tool" && rm "$out/count.$tool")
+            printf '%-10s %-88s %s\n' $tool "$case" "$count"
+            [ "$count" = 0 ] || { bad=1; echo "           see $out/$tool.$number.txt"; }
         done
     done <<'CASES'
 --shape 7x3x3 --shape 5x16x16 --shape 4x32x32 --shape 4x64x64
---shape 2x100x100:fp16 --family fused --set update=wgmma
---shape 2x100x100 --family fused --set update=mma --set ctas=1
---shape 3x176x176
---shape 2x200x200 --family fused --set ctas=2 --set keep=scratch --set overlap=0
 --shape 2x130x130 --family blocked
+--shape 3x176x176
+--shape 2x100x100:fp16 --family fused --set update=wgmma
+configs/suites/rare.json --family fused --set update=wgmma
+configs/suites/rare.json --family fused --set update=mma --set ctas=1 --set overlap=0
+configs/suites/rare.json --family fused --set update=mma --set ctas=2 --set keep=shared
+configs/suites/rare.json --family fused --set update=mma --set ctas=2 --set keep=scratch --set overlap=0
 CASES
     return $bad
 }
 
+for step in $steps; do
+    case $step in doctor | test | check | bench | micro | sanitize) ;; *) echo "unknown step $step (doctor test check bench micro sanitize)" >&2 && exit 2 ;; esac
+done
 for step in $steps; do
     echo "== $step"
     case $step in
@@ -100,7 +107,6 @@ for step in $steps; do
         sanitize 2>&1 | tee "$out/sanitize.txt"
         note sanitize "${PIPESTATUS[0]}" "$out/sanitize.txt"
         ;;
-    *) echo "unknown step $step (doctor test check bench micro sanitize)" >&2 && exit 2 ;;
     esac
 done
 printf '\n%-10s %-6s %s\n' step state result

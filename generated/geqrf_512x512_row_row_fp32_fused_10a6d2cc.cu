@@ -116,9 +116,11 @@ QRS_DEV int wide_row(int i) { return 8 * i + ((int)lane() & 3) * 2; } // of a ti
 // Tile t of a block whose panel starts at tile `turn`, counted from the matrix's first row.
 QRS_DEV int wide_tile_at(int t, int turn) { return t + turn < 8 ? t + turn : t + turn - 8; }
 QRS_DEV int wide_chunk(int row, int chunk) { return row * 128 + ((chunk ^ (row & 7)) << 4); }
-// A descriptor counts 16 bytes: `by` bytes further is an addition (smem_desc anew each time costs registers).
-QRS_DEV u64 wide_desc(saddr a) { return smem_desc(a, 128, 16, 1024); }
-QRS_DEV u64 wide_further(u64 desc, int by) { return desc + (u64)(u32)(by >> 4); }
+// Descriptors of tiles: only their lower half depends on the place, and it counts 16 bytes, so that `by` bytes further is an addition of 32 bits. (Whole
+// ones take five instructions a product instead of two.)
+QRS_DEV u32 wide_desc(saddr a) { return (u32)smem_desc(a, 128, 16, 1024); }
+QRS_DEV u32 wide_further(u32 desc, int by) { return desc + (u32)(by >> 4); }
+QRS_DEV u64 wide_whole(u32 desc) { return smem_desc(0, 128, 0, 1024) | desc; }
 
 QRS_DEV void wide_split(float x, float y, u32 &hi, u32 &lo)
 {
@@ -155,13 +157,13 @@ QRS_DEV int wide_place(int s)
 
 // D += A B and, with three products, the two cross terms; one k step.
 template <bool SPLIT, bool TRANS>
-QRS_DEV void wide_product(float (&d)[32], const u32 (&a)[4], const u32 (&al)[4], u64 b, u64 bl)
+QRS_DEV void wide_product(float (&d)[32], const u32 (&a)[4], const u32 (&al)[4], u32 b, int low = 65536)
 {
     if (SPLIT) {
-        wgmma_f16_rs<64, TRANS>(d, al[0], al[1], al[2], al[3], b, true);
-        wgmma_f16_rs<64, TRANS>(d, a[0], a[1], a[2], a[3], bl, true);
+        wgmma_f16_rs<64, TRANS>(d, al[0], al[1], al[2], al[3], wide_whole(b), true);
+        wgmma_f16_rs<64, TRANS>(d, a[0], a[1], a[2], a[3], wide_whole(wide_further(b, low)), true);
     }
-    wgmma_f16_rs<64, TRANS>(d, a[0], a[1], a[2], a[3], b, true);
+    wgmma_f16_rs<64, TRANS>(d, a[0], a[1], a[2], a[3], wide_whole(b), true);
 }
 
 // Magnitudes compare as integers, and NaN and infinity come out on top.
@@ -183,7 +185,7 @@ QRS_DEV float wide_total(float x)
     return x + shfl_xor(x, 2);
 }
 
-#line 89 "blocks/fused_wide.cuh"
+#line 91 "blocks/fused_wide.cuh"
 // Block `first` of A on its way to shared memory (the caller commits and waits), where the planes of V go later, as it lies in A: sixteen bytes a
 // request, whole lines of memory. Swizzled so that a fragment is read without bank conflicts. What is past the matrix is zero.
 QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first)
@@ -192,11 +194,11 @@ QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first)
     const bool aligned = ((u64)a & 15) == 0 && (lda & 3) == 0;
     #pragma unroll 2
     for (int e = threadIdx.x; e < 8192; e += 256) {
-#line 102 "blocks/fused_wide.cuh"
+#line 104 "blocks/fused_wide.cuh"
         const int row = e >> 4, col = (e & 15) * 4, at = row * 256 + (col * 4 ^ (row & 6) << 4);
         const float *from = a + row * lda + first + col;
         const int inside = row < 512 ? 512 - first - col : 0;
-#line 106 "blocks/fused_wide.cuh"
+#line 108 "blocks/fused_wide.cuh"
         if (aligned && inside >= 4) {
             cp_async16(to + at, from);
         } else {
@@ -211,7 +213,7 @@ QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first)
 }
 
 // A fragment's places in a block that lies in shared memory as a matrix does: in A's layout, or in H's.
-#line 121 "blocks/fused_wide.cuh"
+#line 123 "blocks/fused_wide.cuh"
 struct wide_places_row {
     u8 *at[2];
 };
@@ -219,14 +221,14 @@ QRS_DEV wide_places_row wide_find_row(u8 *v)
 {
     const int col = wide_column(0), q2 = wide_row(0);
     wide_places_row p;
-#line 133 "blocks/fused_wide.cuh"
+#line 135 "blocks/fused_wide.cuh"
     #pragma unroll
     for (int h = 0; h < 2; h++)
         p.at[h] = v + q2 * 256 + ((col + 8 * h) * 4 ^ q2 << 4);
-#line 137 "blocks/fused_wide.cuh"
+#line 139 "blocks/fused_wide.cuh"
     return p;
 }
-#line 140 "blocks/fused_wide.cuh"
+#line 142 "blocks/fused_wide.cuh"
 
 // The block from there to registers.
 QRS_DEV void wide_fill(wide_tile &c, u8 *v, int turn)
@@ -242,10 +244,10 @@ QRS_DEV void wide_fill(wide_tile &c, u8 *v, int turn)
             for (int h = 0; h < 2; h++) {
                 f32x2 x = {0.0f, 0.0f};
                 if (true) {
-#line 158 "blocks/fused_wide.cuh"
+#line 160 "blocks/fused_wide.cuh"
                     x.x = *(const float *)(p.at[h] + tile * 16384 + i * 2048);
                     x.y = *(const float *)(p.at[h] + tile * 16384 + i * 2048 + 256);
-#line 161 "blocks/fused_wide.cuh"
+#line 163 "blocks/fused_wide.cuh"
                 }
                 c[j][4 * i + 2 * h] = x.x;
                 c[j][4 * i + 2 * h + 1] = x.y;
@@ -318,7 +320,7 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
                 *bad = 1;
         }
     }
-#line 236 "blocks/fused_wide.cuh"
+#line 238 "blocks/fused_wide.cuh"
     #pragma unroll
     for (int j = 0; j < 4; j++)
         #pragma unroll
@@ -326,11 +328,11 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
             const int h = i >> 1 & 1;
             const float x = f[h] * c[j][i];
             c[j][i] = x;
-#line 247 "blocks/fused_wide.cuh"
+#line 249 "blocks/fused_wide.cuh"
         }
-#line 264 "blocks/fused_wide.cuh"
-    return false;
 #line 266 "blocks/fused_wide.cuh"
+    return false;
+#line 268 "blocks/fused_wide.cuh"
 }
 
 // Rows begin .. end-1 of the block, whole tiles, to H, times f (by column half), by way of shared memory: whole lines again. Synchronises.
@@ -349,22 +351,22 @@ QRS_DEV void wide_write(const wide_tile &c, u8 *v, float *out, i64 ldh, int firs
                 #pragma unroll
                 for (int h = 0; h < 2; h++) {
                     const f32x2 x = {f[h] * c[j][4 * i + 2 * h], f[h] * c[j][4 * i + 2 * h + 1]};
-#line 287 "blocks/fused_wide.cuh"
+#line 289 "blocks/fused_wide.cuh"
                     *(float *)(p.at[h] + tile * 16384 + i * 2048) = x.x;
                     *(float *)(p.at[h] + tile * 16384 + i * 2048 + 256) = x.y;
-#line 290 "blocks/fused_wide.cuh"
+#line 292 "blocks/fused_wide.cuh"
                 }
         }
     }
     block_sync();
     const bool aligned = ((u64)out & 15) == 0 && (ldh & 3) == 0;
-#line 304 "blocks/fused_wide.cuh"
+#line 306 "blocks/fused_wide.cuh"
     const int col = (threadIdx.x & 15) * 4, inside = 512 - first - col;
     #pragma unroll 1
     for (int row = begin + ((int)threadIdx.x >> 4); row < (end < 512 ? end : 512); row += 16) {
         const f32x4 x = *(const f32x4 *)(v + row * 256 + (col * 4 ^ (row & 6) << 4));
         float *to = out + row * ldh + first + col;
-#line 310 "blocks/fused_wide.cuh"
+#line 312 "blocks/fused_wide.cuh"
         if (aligned && inside >= 4) {
             *(f32x4 *)to = x;
         } else {
@@ -396,10 +398,10 @@ QRS_DEV void wide_keep_v(const wide_stage &s, int k, bool low)
     u8 *to = s.v + wide_v_place() + wide_trapezoid(k);
     const saddr from = to_saddr(dynamic_smem()) + 0;
     bulk_store(to, from, bytes);
-#line 342 "blocks/fused_wide.cuh"
+#line 344 "blocks/fused_wide.cuh"
     if (low)
         bulk_store(to + 294912, from + 65536, bytes);
-#line 345 "blocks/fused_wide.cuh"
+#line 347 "blocks/fused_wide.cuh"
     bulk_commit();
 }
 QRS_DEV void wide_keep_t(u8 *scratch, int k)
@@ -410,12 +412,12 @@ QRS_DEV void wide_keep_t(u8 *scratch, int k)
     bulk_commit();
 }
 
-// First half of an update by panel p, whose V (and low plane) starts at v (vl): this warpgroup's share of W^T to its half of x
+// First half of an update by panel p, whose V (and low plane) starts at v: this warpgroup's share of W^T to its half of x
 // (two halves of 16 KB). The caller synchronises the block between the halves of the update.
-template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, int turn, saddr v, saddr vl, float *x)
+template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, int turn, saddr v, float *x)
 {
     const int wg = wide_group();
-    const u64 b0 = wide_desc(v), bl0 = wide_desc(vl);
+    const u32 b0 = wide_desc(v);
     float wa[32];
     #pragma unroll
     for (int i = 0; i < 32; i++)
@@ -424,7 +426,7 @@ template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, int tu
     for (int j = 0; j < 4; j++) {
         const int t = 2 * j + wg, tile = wide_tile_at(t, turn);
         if (tile >= p) {
-            const u64 b = wide_further(b0, (tile - p) * 8192), bl = wide_further(bl0, (tile - p) * 8192);
+            const u32 b = wide_further(b0, (tile - p) * 8192);
             u32 a[4][4], al[4][4];
             #pragma unroll
             for (int s = 0; s < 4; s++) {
@@ -436,7 +438,7 @@ template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, int tu
             wgmma_fence();
             #pragma unroll
             for (int s = 0; s < 4; s++)
-                wide_product<SPLIT, true>(wa, a[s], al[s], wide_further(b, s * 2048), wide_further(bl, s * 2048));
+                wide_product<SPLIT, true>(wa, a[s], al[s], wide_further(b, s * 2048));
             wgmma_commit();
             wgmma_wait<0>(); // a, al need not live longer: with two tiles in flight registers do not suffice
         }
@@ -450,10 +452,10 @@ template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, int tu
 
 // Second half: W'^T = W^T T, C^T -= W'^T V^T. t: fp16 T as a tile for each plane: this small product always takes three, as two more roundings
 // of W and T to fp16 would cost a third of the single product's accuracy (0.78 of the contest's gate at n = 512, against 0.56).
-template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, int turn, saddr v, saddr vl, const float *x, saddr t)
+template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, int turn, saddr v, const float *x, saddr t)
 {
     const int wg = wide_group();
-    const u64 b0 = wide_desc(v), bl0 = wide_desc(vl), bt = wide_desc(t);
+    const u32 b0 = wide_desc(v), bt = wide_desc(t);
     float wa[32], wp[32];
     const f32x4 *from = (const f32x4 *)x + (threadIdx.x & 127);
     #pragma unroll
@@ -472,7 +474,7 @@ template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, int turn, s
     wgmma_fence();
     #pragma unroll
     for (int s = 0; s < 4; s++)
-        wide_product<true, true>(wp, a[s], al[s], wide_further(bt, s * 2048), wide_further(bt, 8192 + s * 2048));
+        wide_product<true, true>(wp, a[s], al[s], wide_further(bt, s * 2048), 8192);
     wgmma_commit();
     wgmma_wait<0>(wp);
     #pragma unroll
@@ -486,11 +488,11 @@ template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, int turn, s
     for (int j = 0; j < 4; j++) {
         const int t = 2 * j + wg, tile = wide_tile_at(t, turn);
         if (tile >= p) {
-            const u64 b = wide_further(b0, (tile - p) * 8192), bl = wide_further(bl0, (tile - p) * 8192);
+            const u32 b = wide_further(b0, (tile - p) * 8192);
             wgmma_fence();
             #pragma unroll
             for (int s = 0; s < 4; s++)
-                wide_product<SPLIT, false>(c[j], a[s], al[s], wide_further(b, s * 32), wide_further(bl, s * 32));
+                wide_product<SPLIT, false>(c[j], a[s], al[s], wide_further(b, s * 32));
             wgmma_commit();
         }
     }
@@ -508,19 +510,17 @@ template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, int turn, s
 //   G -= g G[j,:] + G[:,j] g' - g g' G[j,j] on what is left.
 // Then V1 = P1 rho below its diagonal and V2 = P2 (M rho). Only what lies below the top block is squared in conditioning.
 //
-// Parameters: B = 32; ROLLED; NC = 1, or 2: 32 passive columns follow the 32 of the panel and are only transformed; LD row stride of P1, G and
+// Parameters: B = 32; NC = 1, or 2: 32 passive columns follow the 32 of the panel and are only transformed; LD row stride of P1, G and
 // [R \\ V1]; LDM of M. G has B rows and 32 NC columns. Of a passive column c, R[:,c] and M[:,c] come out: the column is now C + P2 M[:,c].
 // Layout: lane = column, warps 4.. hold the passive ones; x[k] and gram[k] are row 4 k + (warp & 3). Row j of x turns into row j of M once it
 // has been the pivot row, so one array holds both. Everything off the chain dots -> barrier -> scalars -> update runs in its shadow: the
 // update of G by step j happens during step j + 1, of which only row j + 1 is needed at once (`row`), and every lane also carries
 // the next pivot column at its own rows (xb), found from its old values and its own g. One barrier a column.
 // Columns go by fours. With a body for each four what is left of x and gram has fixed registers, and shrinks; inside, the four are a rolled
-// loop. ROLLED: one body for all, for kernels that outgrow the instruction cache (128 KB; what it does not keep is fetched again for every
-// panel): registers turn by one place after every four columns, so that the pivot row is always number 0, and xd is xb but for zeros where
-// rows have become M's. 12 KB less code, 40 cycles a column more.
+// loop. (One body for all, registers turning, is 12 KB less code and 40 to 80 cycles a column more: slower wherever it was tried.)
 // A call, not inlined: scheduled under the registers of a kernel that has none to spare a column takes 310 cycles instead of 270.
 // Measured on an H200, NC = 1, with 4 warps and straight-line code: 258 cycles a column (1, 2, 8 warps: 763, 303, 400); 64 columns at once: 454.
-#line 27 "blocks/gram_recursion.cuh"
+#line 25 "blocks/gram_recursion.cuh"
 // Shared; read and written four floats at a time. One for each parity of the column.
 struct alignas(16) gram_buffer {
     float part[68][4]; // dots by column and warp
@@ -528,9 +528,9 @@ struct alignas(16) gram_buffer {
     float next[32];              // old column j + 1 of x, in the order of the rows' owners: x[k] of warp w at 8 w + k
     float row[32];               // row j of G in that order
     float g[32];                 // g of step j in that order
-#line 35 "blocks/gram_recursion.cuh"
+#line 33 "blocks/gram_recursion.cuh"
     float spare[64];         // what the passive columns would write to the two
-#line 37 "blocks/gram_recursion.cuh"
+#line 35 "blocks/gram_recursion.cuh"
 };
 struct gram_buffers {
     gram_buffer side[2];
@@ -563,19 +563,16 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
     const float start = active ? gram_in[l * 69] : 0.0f;
     if (threadIdx.x < 32)
         s->side[1].g[l] = 0.0f;
-#line 78 "blocks/gram_recursion.cuh"
+#line 76 "blocks/gram_recursion.cuh"
     if (threadIdx.x < 2) { // "next" of the last column
         *(f32x4 *)s->side[l].part[64] = {0.0f, 0.0f, 0.0f, 0.0f};
         s->side[l].pivot[64] = {0.0f, 0.0f};
     }
 
-#line 91 "blocks/gram_recursion.cuh"
     #pragma unroll
     for (int jj = 0; jj < 8; jj++) {
         const int top = jj, ahead = top + 1 < 8 ? top + 1 : top;
-        // Where its owner finds a lane's row, and will find it when registers have turned.
-        const saddr owner_now = owner + ((l >> 2) - jj + top & 7) * 4;
-        const saddr owner_then = owner_now;
+        const saddr owner_now = owner + (l >> 2) * 4; // where its owner finds a lane's row
         #pragma unroll 1
         for (int jw = 0; jw < 4; jw++) {
             const int j = jj * 4 + jw;
@@ -642,18 +639,16 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
             for (int k = 7; k >= 0; k--) {
                 x[k] = fmaf(-g, xb[k], k == top && own && c > j ? 0.0f : x[k]);
                 xb[k] = fmaf(-gn, xb[k], next[k]);
-#line 166 "blocks/gram_recursion.cuh"
             }
             old_h = fmaf(-g, pj.y, pc.y);
             old_g = g;
             row = fmaf(-pn.y, g, fmaf(-gn, old_h, jw == 3 ? gram[ahead] : gram[top]));
             if (own) {
-                sts((jw == 3 ? owner_then : owner_now) + side + 1888, g);
+                sts(owner_now + side + 1888, g);
                 sts(rv_at + j * 272, fmaf(-gc, gap, pc.x)); // what is on and below the diagonal is written at the end
                 sts(base + 4544 + j * 16, f32x4{pj.x, squares, q, rho0});
             }
         }
-#line 183 "blocks/gram_recursion.cuh"
     }
     bar_sync(1, threads);
     const f32x4 scalars = lds<f32x4>(base + 4544 + l * 16);
@@ -675,17 +670,6 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
     const float whole_of = whole[l];
     const bool sound = beta_of * beta_of >= 1e-6f * whole_of && (squares_of == 0.0f ? start == 0.0f : squares_of >= 1e-6f * whole_of);
     return warp_all(!active || l >= steps || (bare ? squares_of == 0.0f || squares_of >= 0x1p-60f : sound));
-}
-
-#line 207 "blocks/gram_recursion.cuh"
-// The squares of a panel's columns, from its top block and G.
-QRS_DEV float gram_square(const float *p1, const float *gram, int rows, int c)
-{
-    float s = gram[c * 69];
-    #pragma unroll 8
-    for (int i = 0; i < rows; i++)
-        s = fmaf(p1[i * 68 + c], p1[i * 68 + c], s);
-    return s;
 }
 #line 1 "blocks/gram_small.cuh"
 // Small fp32-level products on tensor cores.
@@ -1038,20 +1022,20 @@ QRS_DEV void wide_pack(wide_tile &c, u8 *v, int begin, int tiles, bool low, wide
             }
             fence_async_shared();
             bar_sync(2 + wg, 128); // this warpgroup alone multiplies the tile
-            const u64 b = wide_desc(at), bl = wide_desc(at + 65536);
+            const u32 b = wide_desc(at);
             wgmma_hold(d);
             if (low) {
                 wgmma_fence();
                 #pragma unroll
                 for (int step = 0; step < 4; step++)
-                    wide_product<true, true>(d, a[step], al[step], wide_further(b, step * 2048), wide_further(bl, step * 2048));
+                    wide_product<true, true>(d, a[step], al[step], wide_further(b, step * 2048));
                 wgmma_commit();
                 wgmma_wait<0>(d);
             } else {
                 wgmma_fence();
                 #pragma unroll
                 for (int step = 0; step < 4; step++)
-                    wide_product<false, true>(d, a[step], al[step], wide_further(b, step * 2048), wide_further(bl, step * 2048));
+                    wide_product<false, true>(d, a[step], al[step], wide_further(b, step * 2048));
                 wgmma_commit();
                 wgmma_wait<0>(d);
             }
@@ -1156,12 +1140,12 @@ QRS_DEV void wide_below(wide_tile &c, u8 *v, int tiles, bool rows, wide_shared *
                         d[4 * i + 2 * h + 1] = x.y;
                     }
             } else {
-                const u64 b = wide_desc(sv + t * 8192), bl = wide_desc(sv + 65536 + t * 8192);
+                const u32 b = wide_desc(sv + t * 8192);
                 wgmma_hold(d);
                 wgmma_fence();
                 #pragma unroll
                 for (int step = 0; step < 4; step++)
-                    wide_product<true, false>(d, a[step], al[step], wide_further(b, step * 32), wide_further(bl, step * 32));
+                    wide_product<true, false>(d, a[step], al[step], wide_further(b, step * 32));
                 wgmma_commit();
                 wgmma_wait<0>(d);
             }
@@ -1536,18 +1520,18 @@ template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end,
     int slot = 0, p = -1, next = wide_next(zero, begin, end); // panel p is applied from `slot` while `next` arrives in the other one
     #pragma unroll 1
     for (;;) {
-        const saddr v = base + 0 + slot * 65536, vl = base + 65536, t = base + 196608 + slot * 16384;
+        const saddr v = base + 0 + slot * 65536, t = base + 196608 + slot * 16384;
         float *x = (float *)(dynamic_smem() + 131072 + slot * 32768);
         if (p >= 0) {
             mbar_wait(base + 213520 + 8 * slot, s.phases >> slot & 1);
             s.phases ^= 1u << slot;
-            wide_gather<SPLIT>(c, p, turn, v, vl, x);
+            wide_gather<SPLIT>(c, p, turn, v, x);
             block_sync();
         }
         if (!SPLIT && next < end && !(sent && p < 0))
             wide_issue<false>(s, next, p < 0 ? 0 : slot ^ 1);
         if (p >= 0) {
-            wide_scatter<SPLIT>(c, p, turn, v, vl, x, t);
+            wide_scatter<SPLIT>(c, p, turn, v, x, t);
             if (SPLIT)
                 block_sync();
             else
@@ -1613,8 +1597,12 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             const bool owed = k > 0 && k <= 7 && !(zero >> (k - 1) & 1);
             if (owed)
                 wide_begin_t(shared->gram, stau, shared->half);
-            if (tid == 0)
-                bulk_wait_read<0>();
+            if (tid == 0) {
+                if (k == 0)
+                    bulk_wait<0>(); // what the matrix before kept is not to land on what this one keeps
+                else
+                    bulk_wait_read<0>();
+            }
             block_sync();
             if (k == 0 && tid == 0)
                 *following = batch > gridDim.x ? gridDim.x + (u32)atomic_add(tickets, 1) : batch;
@@ -1639,18 +1627,18 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             if (filled && start < done && tid == 0)
                 bulk_wait<0>(); // the last V and T are in scratch
             if (filled && start < done) { // the first V travels while the block is scaled
-#line 144 "blocks/fused_wide_kernel.cuh"
+#line 148 "blocks/fused_wide_kernel.cuh"
                 if (start >= split)
                     wide_issue<true>(stage, start, 0);
-#line 147 "blocks/fused_wide_kernel.cuh"
+#line 151 "blocks/fused_wide_kernel.cuh"
             }
             const bool few = wide_scale(c, &shared->columns, bad, exponent);
-#line 154 "blocks/fused_wide_kernel.cuh"
+#line 158 "blocks/fused_wide_kernel.cuh"
             if (filled && k > 0) {
                 block_sync();
-#line 165 "blocks/fused_wide_kernel.cuh"
+#line 169 "blocks/fused_wide_kernel.cuh"
                 wide_update<true>(c, 0, done, turn, zero, true, stage);
-#line 167 "blocks/fused_wide_kernel.cuh"
+#line 171 "blocks/fused_wide_kernel.cuh"
             }
             {
                 const bool same = k + 1 < 8;
