@@ -120,7 +120,8 @@ static qg_status choose_param(making *k, const json_t *forced) {
         lua_getfield(L, param, "default");
         lua_pushvalue(L, SHAPE);
         lua_pushvalue(L, DEVICE);
-        qg_status s = qg_lua_call(&k->lua, 2, 1, k->family.file->path, k->err);
+        lua_pushvalue(L, PARAMS); /* those before it in the list */
+        qg_status s = qg_lua_call(&k->lua, 3, 1, k->family.file->path, k->err);
         if (s) return s;
     }
     if (!take_legal_value(L, values)) return refuse_value(k, name, values);

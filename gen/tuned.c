@@ -195,9 +195,9 @@ static double ratio(int64_t a, int64_t b) {
     return a > 0 && b > 0 ? fabs(log((double)a / (double)b)) : a == b ? 0 : 100;
 }
 
-/* How far an entry is from the shape; infinite when it says nothing about it. The batch counts too, since what
- * serves one that leaves SMs idle (a whole SM a matrix) is no guide for one that fills them: 20 x 32 x 32 tuned
- * took twice the time of the default at 5,000 x 32 x 32. */
+/* How far an entry is from the shape; infinite when it says nothing about it. The batch counts too, since
+ * what serves one that leaves SMs idle (a whole SM a matrix) is no guide for one that fills them: 20 x 32 x
+ * 32 tuned took twice the time of the default at 5,000 x 32 x 32. */
 static double distance(const json_t *entry, const qg_shape *shape, const qg_device *dev, bool *exact) {
     const json_t *s = json_object_get(entry, "shape"), *d = json_object_get(entry, "device");
     if (shape->operation != QG_GEQRF || !same_text(s, "precision", qg_precision_name(shape->precision)))

@@ -152,6 +152,21 @@ static void a_forced_family_is_taken_and_says_so(void **state) {
     qg_plan_free(plan);
 }
 
+static void a_default_fits_what_is_asked_for_beside_it(void **state) {
+    (void)state;
+    const qg_shape shape = {.m = 176, .n = 176, .max_batch = 40};
+    const struct {
+        const char *asked;
+        int overlap; /* nobody is idle beside a panel by rows, and four warps alone are busy */
+    } cases[] = {
+        {NULL, 1}, {"{\"method\": \"rows\"}", 0}, {"{\"threads\": 128}", 0}, {"{\"update\": \"wgmma\"}", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        qg_plan *plan = made(&shape, "fused", cases[i].asked);
+        assert_int_equal(json_integer_value(json_object_get(plan->params, "overlap")), cases[i].overlap);
+        qg_plan_free(plan);
+    }
+}
+
 static void a_whole_float_is_the_list_s_integer(void **state) {
     (void)state;
     qg_plan *integer = made(&square, "blocked", "{\"panel\": 16}"),
@@ -339,6 +354,7 @@ int main(void) {
         cmocka_unit_test(a_profile_of_ones_own_is_read_strictly),
         cmocka_unit_test(nothing_asked_takes_the_default_and_says_so),
         cmocka_unit_test(a_forced_family_is_taken_and_says_so),
+        cmocka_unit_test(a_default_fits_what_is_asked_for_beside_it),
         cmocka_unit_test(a_whole_float_is_the_list_s_integer),
         cmocka_unit_test(a_forced_family_that_cannot_refuses_in_its_own_words),
         cmocka_unit_test(requests_that_make_no_sense_are_refused),

@@ -147,11 +147,11 @@ local function choice(shape, device)
 end
 
 -- Where a CTA is alone on its SM nobody else fills the time of the warps that a recursion leaves idle.
-local function overlap_of(shape, device)
-  if wide(shape, device) or not alone(shape, device) or shape.n <= 32 or threads_of(shape, device) ~= 256 or method_of(shape) ~= "gram" then return 0 end
-  local ctas, keep, stages, share = choice(shape, device)
+local function overlap_of(shape, device, asked)
+  if asked.update ~= "mma" or asked.method ~= "gram" or asked.threads ~= 256 or not alone(shape, device) or shape.n <= 32 then return 0 end
+  local ctas, keep, stages = choice(shape, device)
   local v = layout(shape, device, { update = "mma", threads = 256, method = "gram", products = "auto", ctas_per_sm = ctas, keep = keep,
-                                    stages = stages, ctas = share, overlap = 1 })
+                                    stages = stages, ctas = asked.ctas, overlap = 1 })
   return v.TILES2 and v.SMEM <= device.smem_optin and 1 or 0
 end
 
