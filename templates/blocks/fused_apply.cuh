@@ -74,7 +74,7 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     for (int x = 0; x < 4; x++) {
                         const float *y = &c[mt][i][x >> 1][(x & 1) * 2];
 % if PRODUCTS == 3 then
-                        fused_split(y[0], y[1], a[mt][x], al[mt][x]);
+                        split_f16(y[0], y[1], a[mt][x], al[mt][x]);
 % else
                         a[mt][x] = pack_f16(y[0], y[1]);
 % end
@@ -158,7 +158,7 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         for (int h = 0; h < 2; h++) {
             u8 *at = wp + fused_chunk(mt * 16 + h * 8 + (l >> 2), n) + (l & 3) * 4;
             u32 hi, lo;
-            fused_split(-0x1p-4f * d[2 * h], -0x1p-4f * d[2 * h + 1], hi, lo);
+            split_f16(-0x1p-4f * d[2 * h], -0x1p-4f * d[2 * h + 1], hi, lo);
             *(u32 *)at = hi;
 % if PRODUCTS == 3 then
             *(u32 *)(at + 2048) = lo;

@@ -62,15 +62,6 @@ QRS_DEV void fused_leave(fused_team team, const float *tile, float *h, i64 ldh, 
         tau[first + team.thread] = stau[team.thread];
 }
 
-// hi and lo halves of a pair; lo is what rounding to fp16 left, itself rounded.
-QRS_DEV void fused_split(float x, float y, u32 &hi, u32 &lo)
-{
-    float hx, hy;
-    hi = pack_f16(x, y);
-    unpack_f16(hi, hx, hy);
-    lo = pack_f16(x - hx, y - hy);
-}
-
 QRS_DEV int fused_chunk(int row, int chunk) { return row * 64 + ((chunk ^ ((row >> 1) & 3)) << 4); }
 
 // V from the tile's rows of the panel into planes of fp16, scaled by 2^LIFT, layout as in fused_apply.cuh. v: in shared memory, and, where CTAs share a
@@ -99,10 +90,10 @@ QRS_DEV void fused_reflectors(fused_team team, const float *panel, int rows, u8 
                 for (int u = 0; u < 8; u++)
                     y[c][u] = i > j + u ? y[c][u] : i == j + u ? 0x1p6f : 0.0f;
             u32x4 hi, lo;
-            fused_split(y[c][0], y[c][1], hi.x, lo.x);
-            fused_split(y[c][2], y[c][3], hi.y, lo.y);
-            fused_split(y[c][4], y[c][5], hi.z, lo.z);
-            fused_split(y[c][6], y[c][7], hi.w, lo.w);
+            split_f16(y[c][0], y[c][1], hi.x, lo.x);
+            split_f16(y[c][2], y[c][3], hi.y, lo.y);
+            split_f16(y[c][4], y[c][5], hi.z, lo.z);
+            split_f16(y[c][6], y[c][7], hi.w, lo.w);
             const int at = fused_chunk(i, e & 3);
             *(u32x4 *)(v + at) = hi;
 % if PRODUCTS == 3 then

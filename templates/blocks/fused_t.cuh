@@ -52,7 +52,7 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
         for (int u = 0; u < 4; u++)
             #pragma unroll
             for (int n = 0; n < 2; n++)
-                fused_split(0x1p6f * x[u][n][0], 0x1p6f * x[u][n][1], h[u][n], lo[u][n]);
+                split_f16(0x1p6f * x[u][n][0], 0x1p6f * x[u][n][1], h[u][n], lo[u][n]);
         at += 64 * 36;
         if (i + 64 < rows)
             fused_pick(x, at);
@@ -125,10 +125,10 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
     const float *from = t + (e >> 2) * 36 + (e & 3) * 8;
     const f32x4 left = *(const f32x4 *)from, right = *(const f32x4 *)(from + 4);
     u32x4 hi, lo;
-    fused_split(left.x, left.y, hi.x, lo.x);
-    fused_split(left.z, left.w, hi.y, lo.y);
-    fused_split(right.x, right.y, hi.z, lo.z);
-    fused_split(right.z, right.w, hi.w, lo.w);
+    split_f16(left.x, left.y, hi.x, lo.x);
+    split_f16(left.z, left.w, hi.y, lo.y);
+    split_f16(right.x, right.y, hi.z, lo.z);
+    split_f16(right.z, right.w, hi.w, lo.w);
     *(u32x4 *)(planes + place) = hi;
     *(u32x4 *)(planes + 2048 + place) = lo;
 % if RESIDENT and CLUSTER > 1 then

@@ -24,14 +24,6 @@ QRS_DEV u32 wide_desc(saddr a) { return (u32)smem_desc(a, 128, 16, 1024); }
 QRS_DEV u32 wide_further(u32 desc, int by) { return desc + (u32)(by >> 4); }
 QRS_DEV u64 wide_whole(u32 desc) { return smem_desc(0, 128, 0, 1024) | desc; }
 
-QRS_DEV void wide_split(float x, float y, u32 &hi, u32 &lo)
-{
-    float hx, hy;
-    hi = pack_f16(x, y);
-    unpack_f16(hi, hx, hy);
-    lo = pack_f16(x - hx, y - hy);
-}
-
 // A fragments of k = 16 s .. 16 s + 15 from accumulators of a 64 x 64 tile, times f (by row half).
 QRS_DEV void wide_operand(const float (&d)[32], int s, float f0, float f1, u32 (&hi)[4])
 {
@@ -46,7 +38,7 @@ QRS_DEV void wide_operand(const float (&d)[32], int s, float f0, float f1, u32 (
     #pragma unroll
     for (int x = 0; x < 4; x++) {
         const float f = x & 1 ? f1 : f0;
-        wide_split(f * d[8 * s + 2 * x], f * d[8 * s + 2 * x + 1], hi[x], lo[x]);
+        split_f16(f * d[8 * s + 2 * x], f * d[8 * s + 2 * x + 1], hi[x], lo[x]);
     }
 }
 

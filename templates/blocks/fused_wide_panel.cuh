@@ -186,7 +186,7 @@ QRS_CALL void wide_pack_m(wide_shared *s)
         u32 hi[4], lo[4];
         #pragma unroll
         for (int x = 0; x < 4; x++)
-            wide_split(f * m[8 * i + 2 * x], f * m[8 * i + 2 * x + 1], hi[x], lo[x]);
+            split_f16(f * m[8 * i + 2 * x], f * m[8 * i + 2 * x + 1], hi[x], lo[x]);
         *(u32x4 *)(half + wide_chunk(col, 2 * part + i)) = {hi[0], hi[1], hi[2], hi[3]};
         *(u32x4 *)(half + 8192 + wide_chunk(col, 2 * part + i)) = {lo[0], lo[1], lo[2], lo[3]};
     }
@@ -500,7 +500,7 @@ QRS_DEV void wide_put_t(const float *t, u8 *to)
     for (int e = threadIdx.x; e < 2048; e += 256) {
         const int i = e >> 5, j = (e & 31) * 2, at = wide_chunk(i, j >> 3) + (j & 7) * 2;
         u32 hi, lo;
-        wide_split(t[i * 68 + j], t[i * 68 + j + 1], hi, lo);
+        split_f16(t[i * 68 + j], t[i * 68 + j + 1], hi, lo);
         *(u32 *)(to + at) = hi;
         *(u32 *)(to + 8192 + at) = lo;
     }

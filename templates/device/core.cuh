@@ -146,6 +146,7 @@ QRS_DEV u32 warp() {
 QRS_DEV u32 clock32() {
     return host::self()->services->clock(host::self());
 }
+QRS_DEV void spin(u32) {}
 QRS_DEV void nanosleep(u32, QRS_AT) {
     host::self()->services->poll(host::self(), QRS_AT_PASS);
 }
@@ -276,6 +277,12 @@ QRS_DEV u32 clock32() {
     u32 r;
     asm volatile("mov.u32 %0, %%clock;" : "=r"(r)::"memory");
     return r;
+}
+// Stays here for about so many cycles, at most a few hundred thousand.
+QRS_DEV void spin(u32 cycles) {
+    const u32 begun = clock32();
+    while (clock32() - begun < cycles) {
+    }
 }
 QRS_DEV void nanosleep(u32 ns) {
     asm volatile("nanosleep.u32 %0;" ::"r"(ns));

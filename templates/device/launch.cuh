@@ -18,17 +18,4 @@ QRS_DEV void release_next() {
 #endif
 }
 
-// Stays here for about so many cycles, at most a few hundred thousand.
-QRS_DEV void spin(u32 cycles) {
-#ifdef QRS_HOST
-    (void)cycles;
-#else
-    u32 start, now;
-    asm volatile("mov.u32 %0, %clock;" : "=r"(start));
-    do {
-        asm volatile("mov.u32 %0, %clock;" : "=r"(now));
-    } while (now - start < cycles);
-#endif
-}
-
 } // namespace qrs

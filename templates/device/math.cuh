@@ -184,4 +184,12 @@ QRS_DEV float scale_pow2(float x, int e) {
     return mul_rn(as_f32(rest | 97u << 23), as_f32(static_cast<u32>(t + 30 + 127) << 23));
 }
 
+// A pair of values as pairs of fp16: hi, and lo, what rounding to hi left, itself rounded.
+QRS_DEV void split_f16(float x, float y, u32 &hi, u32 &lo) {
+    float hx, hy;
+    hi = pack_f16(x, y);
+    unpack_f16(hi, hx, hy);
+    lo = pack_f16(x - hx, y - hy);
+}
+
 } // namespace qrs

@@ -122,14 +122,6 @@ QRS_DEV u32 wide_desc(saddr a) { return (u32)smem_desc(a, 128, 16, 1024); }
 QRS_DEV u32 wide_further(u32 desc, int by) { return desc + (u32)(by >> 4); }
 QRS_DEV u64 wide_whole(u32 desc) { return smem_desc(0, 128, 0, 1024) | desc; }
 
-QRS_DEV void wide_split(float x, float y, u32 &hi, u32 &lo)
-{
-    float hx, hy;
-    hi = pack_f16(x, y);
-    unpack_f16(hi, hx, hy);
-    lo = pack_f16(x - hx, y - hy);
-}
-
 // A fragments of k = 16 s .. 16 s + 15 from accumulators of a 64 x 64 tile, times f (by row half).
 QRS_DEV void wide_operand(const float (&d)[32], int s, float f0, float f1, u32 (&hi)[4])
 {
@@ -144,7 +136,7 @@ QRS_DEV void wide_operand(const float (&d)[32], int s, float f0, float f1, u32 (
     #pragma unroll
     for (int x = 0; x < 4; x++) {
         const float f = x & 1 ? f1 : f0;
-        wide_split(f * d[8 * s + 2 * x], f * d[8 * s + 2 * x + 1], hi[x], lo[x]);
+        split_f16(f * d[8 * s + 2 * x], f * d[8 * s + 2 * x + 1], hi[x], lo[x]);
     }
 }
 
@@ -185,7 +177,7 @@ QRS_DEV float wide_total(float x)
     return x + shfl_xor(x, 2);
 }
 
-#line 91 "blocks/fused_wide.cuh"
+#line 83 "blocks/fused_wide.cuh"
 // Block `first` of A on its way to shared memory (the caller commits and waits), where the planes of V go later, as it lies in A: sixteen bytes a
 // request, whole lines of memory. Swizzled so that a fragment is read without bank conflicts. What is past the matrix is zero.
 QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first)
@@ -194,11 +186,11 @@ QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first)
     const bool aligned = ((u64)a & 15) == 0 && (lda & 3) == 0;
     #pragma unroll 2
     for (int e = threadIdx.x; e < 8192; e += 256) {
-#line 104 "blocks/fused_wide.cuh"
+#line 96 "blocks/fused_wide.cuh"
         const int row = e >> 4, col = (e & 15) * 4, at = row * 256 + (col * 4 ^ (row & 6) << 4);
         const float *from = a + row * lda + first + col;
         const int inside = row < 512 ? 512 - first - col : 0;
-#line 108 "blocks/fused_wide.cuh"
+#line 100 "blocks/fused_wide.cuh"
         if (aligned && inside >= 4) {
             cp_async16(to + at, from);
         } else {
@@ -213,7 +205,7 @@ QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first)
 }
 
 // A fragment's places in a block that lies in shared memory as a matrix does: in A's layout, or in H's.
-#line 123 "blocks/fused_wide.cuh"
+#line 115 "blocks/fused_wide.cuh"
 struct wide_places_row {
     u8 *at[2];
 };
@@ -221,14 +213,14 @@ QRS_DEV wide_places_row wide_find_row(u8 *v)
 {
     const int col = wide_column(0), q2 = wide_row(0);
     wide_places_row p;
-#line 135 "blocks/fused_wide.cuh"
+#line 127 "blocks/fused_wide.cuh"
     #pragma unroll
     for (int h = 0; h < 2; h++)
         p.at[h] = v + q2 * 256 + ((col + 8 * h) * 4 ^ q2 << 4);
-#line 139 "blocks/fused_wide.cuh"
+#line 131 "blocks/fused_wide.cuh"
     return p;
 }
-#line 142 "blocks/fused_wide.cuh"
+#line 134 "blocks/fused_wide.cuh"
 
 // The block from there to registers.
 QRS_DEV void wide_fill(wide_tile &c, u8 *v, int turn)
@@ -244,10 +236,10 @@ QRS_DEV void wide_fill(wide_tile &c, u8 *v, int turn)
             for (int h = 0; h < 2; h++) {
                 f32x2 x = {0.0f, 0.0f};
                 if (true) {
-#line 160 "blocks/fused_wide.cuh"
+#line 152 "blocks/fused_wide.cuh"
                     x.x = *(const float *)(p.at[h] + tile * 16384 + i * 2048);
                     x.y = *(const float *)(p.at[h] + tile * 16384 + i * 2048 + 256);
-#line 163 "blocks/fused_wide.cuh"
+#line 155 "blocks/fused_wide.cuh"
                 }
                 c[j][4 * i + 2 * h] = x.x;
                 c[j][4 * i + 2 * h + 1] = x.y;
@@ -302,7 +294,7 @@ QRS_DEV bool wide_largest(const wide_tile &c, wide_columns *s)
 
 // After wide_largest: scales a block as fused_load.cuh does (every column's largest magnitude to [1, 2) 2^LIFT; not finite: not scaled). Returns
 // whether a column's weight is concentrated on few rows, where one fp16 product is not enough: its 1-norm is below 0.6 sqrt(m) times
-// its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds that fail). Synchronises.
+// its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds that fail).
 QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
 {
     const int wg = wide_group(), l = lane();
@@ -320,9 +312,7 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
                 *bad = 1;
         }
     }
-#line 236 "blocks/fused_wide.cuh"
-    float sum[2] = {0.0f, 0.0f}, square[2] = {0.0f, 0.0f};
-#line 238 "blocks/fused_wide.cuh"
+#line 230 "blocks/fused_wide.cuh"
     #pragma unroll
     for (int j = 0; j < 4; j++)
         #pragma unroll
@@ -330,27 +320,11 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
             const int h = i >> 1 & 1;
             const float x = f[h] * c[j][i];
             c[j][i] = x;
-#line 246 "blocks/fused_wide.cuh"
-            sum[h] += fabsf(x);
-            square[h] = fmaf(x, x, square[h]);
-#line 249 "blocks/fused_wide.cuh"
+#line 241 "blocks/fused_wide.cuh"
         }
-#line 251 "blocks/fused_wide.cuh"
-    #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const f32x2 both = {wide_total(sum[h]), wide_total(square[h])};
-        if (first)
-            s->sums[wg][wide_column(h)] = both;
-    }
-    block_sync();
-    bool few = false;
-    #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const f32x2 u = s->sums[0][l + 32 * h], d = s->sums[1][l + 32 * h];
-        few = few || (u.x + d.x) * (u.x + d.x) < 184.32f * (u.y + d.y);
-    }
-    return shfl((int)warp_any(few), 0);
-#line 268 "blocks/fused_wide.cuh"
+#line 258 "blocks/fused_wide.cuh"
+    return false;
+#line 260 "blocks/fused_wide.cuh"
 }
 
 // Rows begin .. end-1 of the block, whole tiles, to H, times f (by column half), by way of shared memory: whole lines again. Synchronises.
@@ -369,22 +343,22 @@ QRS_DEV void wide_write(const wide_tile &c, u8 *v, float *out, i64 ldh, int firs
                 #pragma unroll
                 for (int h = 0; h < 2; h++) {
                     const f32x2 x = {f[h] * c[j][4 * i + 2 * h], f[h] * c[j][4 * i + 2 * h + 1]};
-#line 289 "blocks/fused_wide.cuh"
+#line 281 "blocks/fused_wide.cuh"
                     *(float *)(p.at[h] + tile * 16384 + i * 2048) = x.x;
                     *(float *)(p.at[h] + tile * 16384 + i * 2048 + 256) = x.y;
-#line 292 "blocks/fused_wide.cuh"
+#line 284 "blocks/fused_wide.cuh"
                 }
         }
     }
     block_sync();
     const bool aligned = ((u64)out & 15) == 0 && (ldh & 3) == 0;
-#line 306 "blocks/fused_wide.cuh"
+#line 298 "blocks/fused_wide.cuh"
     const int col = (threadIdx.x & 15) * 4, inside = 512 - first - col;
     #pragma unroll 1
     for (int row = begin + ((int)threadIdx.x >> 4); row < (end < 512 ? end : 512); row += 16) {
         const f32x4 x = *(const f32x4 *)(v + row * 256 + (col * 4 ^ (row & 6) << 4));
         float *to = out + row * ldh + first + col;
-#line 312 "blocks/fused_wide.cuh"
+#line 304 "blocks/fused_wide.cuh"
         if (aligned && inside >= 4) {
             *(f32x4 *)to = x;
         } else {
@@ -416,10 +390,10 @@ QRS_DEV void wide_keep_v(const wide_stage &s, int k, bool low)
     u8 *to = s.v + wide_v_place() + wide_trapezoid(k);
     const saddr from = to_saddr(dynamic_smem()) + 0;
     bulk_store(to, from, bytes);
-#line 344 "blocks/fused_wide.cuh"
+#line 336 "blocks/fused_wide.cuh"
     if (low)
         bulk_store(to + 294912, from + 65536, bytes);
-#line 347 "blocks/fused_wide.cuh"
+#line 339 "blocks/fused_wide.cuh"
     bulk_commit();
 }
 QRS_DEV void wide_keep_t(u8 *scratch, int k)
@@ -1114,7 +1088,7 @@ QRS_CALL void wide_pack_m(wide_shared *s)
         u32 hi[4], lo[4];
         #pragma unroll
         for (int x = 0; x < 4; x++)
-            wide_split(f * m[8 * i + 2 * x], f * m[8 * i + 2 * x + 1], hi[x], lo[x]);
+            split_f16(f * m[8 * i + 2 * x], f * m[8 * i + 2 * x + 1], hi[x], lo[x]);
         *(u32x4 *)(half + wide_chunk(col, 2 * part + i)) = {hi[0], hi[1], hi[2], hi[3]};
         *(u32x4 *)(half + 8192 + wide_chunk(col, 2 * part + i)) = {lo[0], lo[1], lo[2], lo[3]};
     }
@@ -1202,7 +1176,7 @@ QRS_DEV bool wide_disagrees(bool anyway, wide_shared *s, float *tau)
                                ((s->columns.top[0][col] + s->columns.top[1][col]) + (s->columns.top[2][col] + s->columns.top[3][col])));
         const float was = tau[col], off = fabsf(fmaf(0.5f * was, square, -1.0f));
         const float left = sqrt_rn(warp_max(fmaxf(s->whole[lane()], s->whole[lane() + 32])));
-        wrong = !(was == 0.0f || (off <= 0.000262144f && off * fminf(0x1p-6f * left, 1.0f) <= 0.000262144f));
+        wrong = !(was == 0.0f || (off <= 0.0001f && off * fminf(0x1p-6f * left, 1.0f) <= 5.24288e-06f));
         now = was == 0.0f ? 0.0f : div_rn(2.0f, square);
     }
     if (block_any(wrong) && !anyway)
@@ -1266,7 +1240,7 @@ QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, fl
         }
     // A warp that is to give the next column updates that one first, and its others when it has; it finds out by a barrier a warp. The eight places where
     // columns go round suffice: who writes to one again has read a column of every other warp since, and they had read this one by then.
-    const saddr given = to_saddr(dynamic_smem()) + 229920;
+    const saddr given = to_saddr(dynamic_smem()) + 213536;
     float x[4][4], f = 0.0f;
     #pragma unroll
     for (int r = 0; r < 4; r++)
@@ -1428,7 +1402,7 @@ QRS_DEV void wide_put_t(const float *t, u8 *to)
     for (int e = threadIdx.x; e < 2048; e += 256) {
         const int i = e >> 5, j = (e & 31) * 2, at = wide_chunk(i, j >> 3) + (j & 7) * 2;
         u32 hi, lo;
-        wide_split(t[i * 68 + j], t[i * 68 + j + 1], hi, lo);
+        split_f16(t[i * 68 + j], t[i * 68 + j + 1], hi, lo);
         *(u32 *)(to + at) = hi;
         *(u32 *)(to + 8192 + at) = lo;
     }
@@ -1516,7 +1490,7 @@ template <bool SPLIT> QRS_DEV void wide_issue(const wide_stage &s, int p, int sl
     if (threadIdx.x != 0)
         return;
     const u32 bytes = (8 - p) * 8192;
-    const saddr base = to_saddr(dynamic_smem()), bar = base + 229904 + 8 * slot;
+    const saddr base = to_saddr(dynamic_smem()), bar = base + 213520 + 8 * slot;
     mbar_expect(bar, (SPLIT ? 2 * bytes : bytes) + 16384);
     bulk_load(base + 0 + slot * 65536, s.v + wide_v_place() + wide_trapezoid(p), bytes, bar);
     bulk_load(base + 196608 + slot * 16384, s.t + wide_t_place() + p * 16384, 16384, bar);
@@ -1541,7 +1515,7 @@ template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end,
         const saddr v = base + 0 + slot * 65536, t = base + 196608 + slot * 16384;
         float *x = (float *)(dynamic_smem() + 131072 + slot * 32768);
         if (p >= 0) {
-            mbar_wait(base + 229904 + 8 * slot, s.phases >> slot & 1);
+            mbar_wait(base + 213520 + 8 * slot, s.phases >> slot & 1);
             s.phases ^= 1u << slot;
             wide_gather<SPLIT>(c, p, turn, v, x);
             block_sync();
@@ -1583,17 +1557,17 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 {
     u8 *smem = dynamic_smem();
     wide_shared *shared = (wide_shared *)(smem + 131072);
-    float *stau = (float *)(smem + 229376);
-    int *exponent = (int *)(smem + 229632), *bad = (int *)(smem + 229888);
+    float *stau = (float *)(smem + 212992);
+    int *exponent = (int *)(smem + 213248), *bad = (int *)(smem + 213504);
     i64 *following = (i64 *)(bad + 2);
     u8 *v = smem + 0, *t = smem + 196608;
     const int tid = (int)threadIdx.x;
     if (tid == 0) {
-        mbar_init(to_saddr(smem + 229904), 1);
-        mbar_init(to_saddr(smem + 229912), 1);
+        mbar_init(to_saddr(smem + 213520), 1);
+        mbar_init(to_saddr(smem + 213528), 1);
         #pragma unroll 1
         for (int w = 0; w < 8; w++)
-            mbar_init(to_saddr(smem + 229920) + 8 * w, 1);
+            mbar_init(to_saddr(smem + 213536) + 8 * w, 1);
         fence_mbar_init();
     }
     wide_stage stage = {v_scratch, t_scratch, 0};
@@ -1605,7 +1579,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
     #pragma unroll 1
     for (i64 b = blockIdx.x; b < batch; b = *following) {
         u32 zero = 0;    // bit p: panel p was zero throughout and has no reflectors
-        int split = 8; // panels from `split` on have a low plane, and use it
+        int split = 0; // panels from `split` on have a low plane, and use it
         if (tid == 0)
             bad[0] = bad[1] = 0;
         #pragma unroll 1
@@ -1645,29 +1619,17 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             if (filled && start < done && tid == 0)
                 bulk_wait<0>(); // the last V and T are in scratch
             if (filled && start < done) { // the first V travels while the block is scaled
-#line 144 "blocks/fused_wide_kernel.cuh"
-                if (start < split)
-                    wide_issue<false>(stage, start, 0);
 #line 148 "blocks/fused_wide_kernel.cuh"
                 if (start >= split)
                     wide_issue<true>(stage, start, 0);
 #line 151 "blocks/fused_wide_kernel.cuh"
             }
             const bool few = wide_scale(c, &shared->columns, bad, exponent);
-#line 154 "blocks/fused_wide_kernel.cuh"
-            const int was = split;
-            if (few && k < split)
-                split = k;
 #line 158 "blocks/fused_wide_kernel.cuh"
             if (filled && k > 0) {
                 block_sync();
-#line 161 "blocks/fused_wide_kernel.cuh"
-                wide_update<false>(c, 0, done < split ? done : split, turn, zero, true, stage);
-#line 164 "blocks/fused_wide_kernel.cuh"
-                if (split < done) {
-                    block_sync();
-                    wide_update<true>(c, split, done, turn, zero, start >= was, stage);
-                }
+#line 169 "blocks/fused_wide_kernel.cuh"
+                wide_update<true>(c, 0, done, turn, zero, true, stage);
 #line 171 "blocks/fused_wide_kernel.cuh"
             }
             {
@@ -1688,7 +1650,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 tau[b * stride_tau + first + tid] = stau[tid];
         }
         if (info && tid == 0)
-            info[b] = bad[0] | bad[1] | (split < 8 ? 4 : 0);
+            info[b] = bad[0] | bad[1];
         block_sync();
     }
     if (tid == 0)
