@@ -10,7 +10,7 @@ typedef struct values {
     cli_source source;
     cli_force force;
     const char *device, *precision;
-    bool json;
+    bool json, lineinfo;
 } values;
 
 typedef struct tally {
@@ -120,7 +120,8 @@ static qg_status check_all(cli_device *device, const qg_suite *suite, const valu
 static qg_status check(const values *v, tally *t, qg_error *err) {
     cli_room room = {0};
     qg_status status =
-        cli_room_open(&room, &v->source, &v->force, &(cli_device_options){.choice = v->device}, err);
+        cli_room_open(&room, &v->source, &v->force,
+                      &(cli_device_options){.choice = v->device, .lineinfo = v->lineinfo}, err);
     if (status == QG_OK && !room.suite->test_count)
         status = qg_fail(err, QG_BAD_INPUT, room.suite->path ? room.suite->path : "suite", "it has no tests",
                          "a suite with a \"tests\" list");
@@ -161,6 +162,8 @@ static const cli_option options[] = {
     CLI_FORCE_OPTIONS(values, force),
     CLI_SOURCE_OPTION(values, source),
     {"json", 0, CLI_FLAG, offsetof(values, json), NULL, "one JSON object instead of lines", 0, 0},
+    {"lineinfo", 0, CLI_FLAG, offsetof(values, lineinfo), NULL,
+     "keep template lines in the kernels, for sanitizers", 0, 0},
     {0}};
 
 const cli_command cli_check = {

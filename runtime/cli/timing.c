@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 enum { SAMPLES_MAX = 4096, SAMPLES_MIN = 10, ARRAYS_MAX = 50 };
-static const double warm_seconds = 0.1; /* a device that idled needs so long to reach its clocks */
+static const double warm_seconds = 0.1; /* a GPU that idled runs at half its clocks until then */
 static const double error_wanted = 1e-3;
 static const int64_t array_bytes = INT64_C(256) << 20;
 
@@ -75,7 +75,7 @@ static bool enough(const cli_timer *t, const double *samples, int count, double 
 
 static qg_status warm_up(cli_timer *t, const cli_timed *timed, qg_error *err) {
     double begun = cli_clock(), us = 0;
-    double limit = t->max_seconds / 5 < warm_seconds ? t->max_seconds / 5 : warm_seconds;
+    double limit = cli_device_is_gpu(t->device) ? warm_seconds : 0;
     qg_status status = QG_OK;
     do {
         status = one_pass(t, timed, 0, &us, err);
