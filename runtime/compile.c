@@ -140,6 +140,8 @@ static void choose_options(job *j, bool lineinfo) {
     add_option(j, "--prec-sqrt=true");
     add_option(j, "--ptxas-options=-v");
     if (lineinfo) add_option(j, "-lineinfo");
+    if (j->nvrtc->major > 12 || (j->nvrtc->major == 12 && j->nvrtc->minor >= 9))
+        add_option(j, "--no-cache"); /* the driver's, which the log is not in: there would be no report */
 }
 
 static qg_status gather_headers(job *j, qg_error *err) {

@@ -29,7 +29,7 @@ typedef struct work {
     qrt_compiler *compiler;
     cli_job *jobs;
     int job_count;
-    bool unclean; /* a kernel has a stack frame or spills */
+    bool unclean; /* a kernel has a stack frame or spills, or the compiler said nothing of any */
 } work;
 
 static void defaults(void *p) {
@@ -228,6 +228,7 @@ static int print_results(work *w) {
         const cli_job *job = &w->jobs[i];
         if (!job->cubin) continue;
         compiled++;
+        w->unclean |= !job->cubin->kernel_count;
         for (int k = 0; k < job->cubin->kernel_count; k++)
             w->unclean |= unclean(&job->cubin->kernels[k]);
         if (list)
@@ -238,7 +239,8 @@ static int print_results(work *w) {
     if (list && !cli_print_json(list)) return CLI_ENVIRONMENT;
     if (!list && compiled)
         printf("%d cubin%s, %s\n", compiled, compiled == 1 ? "" : "s",
-               w->unclean ? "some with a stack frame or spills (--report)" : "no stack frames, no spills");
+               w->unclean ? "some with a stack frame, spills or nothing reported (--report)"
+                          : "no stack frames, no spills");
     return w->unclean && w->v->strict ? CLI_FAILED : CLI_DONE;
 }
 

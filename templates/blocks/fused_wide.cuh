@@ -10,6 +10,8 @@
 // V of a finished panel: fp16 tiles of 64 rows x 128 bytes, 128-byte swizzle, from the panel's first row on, scaled by 2^LIFT; one such tile
 // is B of both products: W^T = C^T V (rows of the tile are k: N-major) and C^T -= W'^T V^T (K-major).
 #define QRS_LIFT 6
+// Lanes that announce a warp's column, after __syncwarp. All 32 for a race checker, which does not see what that orders.
+#define WIDE_GIVERS 1
 typedef float wide_tile[${J}][32];
 
 QRS_DEV int wide_group() { return shfl((int)warp() >> 2, 0); } // a warpgroup's branches must be seen to be uniform

@@ -88,7 +88,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         mbar_init(to_saddr(smem + ${O_BAR + 8}), 1);
         #pragma unroll 1
         for (int w = 0; w < 8; w++)
-            mbar_init(to_saddr(smem + ${O_GIVEN}) + 8 * w, 1);
+            mbar_init(to_saddr(smem + ${O_GIVEN}) + 8 * w, WIDE_GIVERS);
         fence_mbar_init();
     }
     wide_stage stage = {v_scratch, t_scratch, 0};

@@ -411,6 +411,7 @@ QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, fl
             }
             const reflector h = zero ? no_reflector(raw) : make_reflector(times(shrink, raw), squares);
             float *u = s->half + who * ${128 * J + 4};
+            warp_sync(); // its other lanes have read the factor that lane 0 writes again
             #pragma unroll
             for (int r = 0; r < ${J}; r++) {
                 const int row = 128 * r + 4 * l;
@@ -430,7 +431,7 @@ QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, fl
                 tau[step] = h.tau;
             }
             warp_sync();
-            if (l == 0)
+            if (l < WIDE_GIVERS)
                 mbar_arrive(given + 8 * who);
         }
         #pragma unroll
@@ -464,6 +465,7 @@ QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, fl
             }
         }
     }
+    mbar_wait(given + 56, 1); // of the last column, for the barrier's next round
     block_sync();
     #pragma unroll 1
     for (int i = 4 * (threadIdx.x >> 6); i < 64; i += 16) {

@@ -108,6 +108,8 @@ QRS_DEV float times(power_of_two f, float x)
 // V of a finished panel: fp16 tiles of 64 rows x 128 bytes, 128-byte swizzle, from the panel's first row on, scaled by 2^LIFT; one such tile
 // is B of both products: W^T = C^T V (rows of the tile are k: N-major) and C^T -= W'^T V^T (K-major).
 #define QRS_LIFT 6
+// Lanes that announce a warp's column, after __syncwarp. All 32 for a race checker, which does not see what that orders.
+#define WIDE_GIVERS 1
 typedef float wide_tile[4][32];
 
 QRS_DEV int wide_group() { return shfl((int)warp() >> 2, 0); } // a warpgroup's branches must be seen to be uniform
@@ -177,7 +179,7 @@ QRS_DEV float wide_total(float x)
     return x + shfl_xor(x, 2);
 }
 
-#line 83 "blocks/fused_wide.cuh"
+#line 85 "blocks/fused_wide.cuh"
 // Block `first` of A on its way to shared memory (the caller commits and waits), where the planes of V go later, as it lies in A: sixteen bytes a
 // request, whole lines of memory. Swizzled so that a fragment is read without bank conflicts. What is past the matrix is zero.
 QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first)
@@ -186,11 +188,11 @@ QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first)
     const bool aligned = ((u64)a & 15) == 0 && (lda & 3) == 0;
     #pragma unroll 2
     for (int e = threadIdx.x; e < 8192; e += 256) {
-#line 96 "blocks/fused_wide.cuh"
+#line 98 "blocks/fused_wide.cuh"
         const int row = e >> 4, col = (e & 15) * 4, at = row * 256 + (col * 4 ^ (row & 6) << 4);
         const float *from = a + row * lda + first + col;
         const int inside = row < 512 ? 512 - first - col : 0;
-#line 100 "blocks/fused_wide.cuh"
+#line 102 "blocks/fused_wide.cuh"
         if (aligned && inside >= 4) {
             cp_async16(to + at, from);
         } else {
@@ -205,7 +207,7 @@ QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first)
 }
 
 // A fragment's places in a block that lies in shared memory as a matrix does: in A's layout, or in H's.
-#line 115 "blocks/fused_wide.cuh"
+#line 117 "blocks/fused_wide.cuh"
 struct wide_places_row {
     u8 *at[2];
 };
@@ -213,14 +215,14 @@ QRS_DEV wide_places_row wide_find_row(u8 *v)
 {
     const int col = wide_column(0), q2 = wide_row(0);
     wide_places_row p;
-#line 127 "blocks/fused_wide.cuh"
+#line 129 "blocks/fused_wide.cuh"
     #pragma unroll
     for (int h = 0; h < 2; h++)
         p.at[h] = v + q2 * 256 + ((col + 8 * h) * 4 ^ q2 << 4);
-#line 131 "blocks/fused_wide.cuh"
+#line 133 "blocks/fused_wide.cuh"
     return p;
 }
-#line 134 "blocks/fused_wide.cuh"
+#line 136 "blocks/fused_wide.cuh"
 
 // The block from there to registers.
 QRS_DEV void wide_fill(wide_tile &c, u8 *v, int turn)
@@ -236,10 +238,10 @@ QRS_DEV void wide_fill(wide_tile &c, u8 *v, int turn)
             for (int h = 0; h < 2; h++) {
                 f32x2 x = {0.0f, 0.0f};
                 if (true) {
-#line 152 "blocks/fused_wide.cuh"
+#line 154 "blocks/fused_wide.cuh"
                     x.x = *(const float *)(p.at[h] + tile * 16384 + i * 2048);
                     x.y = *(const float *)(p.at[h] + tile * 16384 + i * 2048 + 256);
-#line 155 "blocks/fused_wide.cuh"
+#line 157 "blocks/fused_wide.cuh"
                 }
                 c[j][4 * i + 2 * h] = x.x;
                 c[j][4 * i + 2 * h + 1] = x.y;
@@ -294,7 +296,7 @@ QRS_DEV bool wide_largest(const wide_tile &c, wide_columns *s)
 
 // After wide_largest: scales a block as fused_load.cuh does (every column's largest magnitude to [1, 2) 2^LIFT; not finite: not scaled). Returns
 // whether a column's weight is concentrated on few rows, where one fp16 product is not enough: its 1-norm is below 0.6 sqrt(m) times
-// its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds that fail).
+// its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds that fail). Synchronises.
 QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
 {
     const int wg = wide_group(), l = lane();
@@ -313,6 +315,8 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
         }
     }
 #line 230 "blocks/fused_wide.cuh"
+    float sum[2] = {0.0f, 0.0f}, square[2] = {0.0f, 0.0f};
+#line 232 "blocks/fused_wide.cuh"
     #pragma unroll
     for (int j = 0; j < 4; j++)
         #pragma unroll
@@ -320,11 +324,27 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
             const int h = i >> 1 & 1;
             const float x = f[h] * c[j][i];
             c[j][i] = x;
-#line 241 "blocks/fused_wide.cuh"
+#line 240 "blocks/fused_wide.cuh"
+            sum[h] += fabsf(x);
+            square[h] = fmaf(x, x, square[h]);
+#line 243 "blocks/fused_wide.cuh"
         }
-#line 258 "blocks/fused_wide.cuh"
-    return false;
-#line 260 "blocks/fused_wide.cuh"
+#line 245 "blocks/fused_wide.cuh"
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const f32x2 both = {wide_total(sum[h]), wide_total(square[h])};
+        if (first)
+            s->sums[wg][wide_column(h)] = both;
+    }
+    block_sync();
+    bool few = false;
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const f32x2 u = s->sums[0][l + 32 * h], d = s->sums[1][l + 32 * h];
+        few = few || (u.x + d.x) * (u.x + d.x) < 184.32f * (u.y + d.y);
+    }
+    return shfl((int)warp_any(few), 0);
+#line 262 "blocks/fused_wide.cuh"
 }
 
 // Rows begin .. end-1 of the block, whole tiles, to H, times f (by column half), by way of shared memory: whole lines again. Synchronises.
@@ -343,22 +363,22 @@ QRS_DEV void wide_write(const wide_tile &c, u8 *v, float *out, i64 ldh, int firs
                 #pragma unroll
                 for (int h = 0; h < 2; h++) {
                     const f32x2 x = {f[h] * c[j][4 * i + 2 * h], f[h] * c[j][4 * i + 2 * h + 1]};
-#line 281 "blocks/fused_wide.cuh"
+#line 283 "blocks/fused_wide.cuh"
                     *(float *)(p.at[h] + tile * 16384 + i * 2048) = x.x;
                     *(float *)(p.at[h] + tile * 16384 + i * 2048 + 256) = x.y;
-#line 284 "blocks/fused_wide.cuh"
+#line 286 "blocks/fused_wide.cuh"
                 }
         }
     }
     block_sync();
     const bool aligned = ((u64)out & 15) == 0 && (ldh & 3) == 0;
-#line 298 "blocks/fused_wide.cuh"
+#line 300 "blocks/fused_wide.cuh"
     const int col = (threadIdx.x & 15) * 4, inside = 512 - first - col;
     #pragma unroll 1
     for (int row = begin + ((int)threadIdx.x >> 4); row < (end < 512 ? end : 512); row += 16) {
         const f32x4 x = *(const f32x4 *)(v + row * 256 + (col * 4 ^ (row & 6) << 4));
         float *to = out + row * ldh + first + col;
-#line 304 "blocks/fused_wide.cuh"
+#line 306 "blocks/fused_wide.cuh"
         if (aligned && inside >= 4) {
             *(f32x4 *)to = x;
         } else {
@@ -390,10 +410,10 @@ QRS_DEV void wide_keep_v(const wide_stage &s, int k, bool low)
     u8 *to = s.v + wide_v_place() + wide_trapezoid(k);
     const saddr from = to_saddr(dynamic_smem()) + 0;
     bulk_store(to, from, bytes);
-#line 336 "blocks/fused_wide.cuh"
+#line 338 "blocks/fused_wide.cuh"
     if (low)
         bulk_store(to + 294912, from + 65536, bytes);
-#line 339 "blocks/fused_wide.cuh"
+#line 341 "blocks/fused_wide.cuh"
     bulk_commit();
 }
 QRS_DEV void wide_keep_t(u8 *scratch, int k)
@@ -1176,7 +1196,7 @@ QRS_DEV bool wide_disagrees(bool anyway, wide_shared *s, float *tau)
                                ((s->columns.top[0][col] + s->columns.top[1][col]) + (s->columns.top[2][col] + s->columns.top[3][col])));
         const float was = tau[col], off = fabsf(fmaf(0.5f * was, square, -1.0f));
         const float left = sqrt_rn(warp_max(fmaxf(s->whole[lane()], s->whole[lane() + 32])));
-        wrong = !(was == 0.0f || (off <= 0.0001f && off * fminf(0x1p-6f * left, 1.0f) <= 5.24288e-06f));
+        wrong = !(was == 0.0f || (off <= 0.000262144f && off * fminf(0x1p-6f * left, 1.0f) <= 0.000262144f));
         now = was == 0.0f ? 0.0f : div_rn(2.0f, square);
     }
     if (block_any(wrong) && !anyway)
@@ -1240,7 +1260,7 @@ QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, fl
         }
     // A warp that is to give the next column updates that one first, and its others when it has; it finds out by a barrier a warp. The eight places where
     // columns go round suffice: who writes to one again has read a column of every other warp since, and they had read this one by then.
-    const saddr given = to_saddr(dynamic_smem()) + 213536;
+    const saddr given = to_saddr(dynamic_smem()) + 229920;
     float x[4][4], f = 0.0f;
     #pragma unroll
     for (int r = 0; r < 4; r++)
@@ -1313,6 +1333,7 @@ QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, fl
             }
             const reflector h = zero ? no_reflector(raw) : make_reflector(times(shrink, raw), squares);
             float *u = s->half + who * 516;
+            warp_sync(); // its other lanes have read the factor that lane 0 writes again
             #pragma unroll
             for (int r = 0; r < 4; r++) {
                 const int row = 128 * r + 4 * l;
@@ -1332,7 +1353,7 @@ QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, fl
                 tau[step] = h.tau;
             }
             warp_sync();
-            if (l == 0)
+            if (l < WIDE_GIVERS)
                 mbar_arrive(given + 8 * who);
         }
         #pragma unroll
@@ -1366,6 +1387,7 @@ QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, fl
             }
         }
     }
+    mbar_wait(given + 56, 1); // of the last column, for the barrier's next round
     block_sync();
     #pragma unroll 1
     for (int i = 4 * (threadIdx.x >> 6); i < 64; i += 16) {
@@ -1408,15 +1430,15 @@ QRS_DEV void wide_put_t(const float *t, u8 *to)
     }
 }
 
-#line 510 "blocks/fused_wide_panel.cuh"
+#line 512 "blocks/fused_wide_panel.cuh"
 // The top block of panel k, finished, from s->rv to H; to s->gram as V's, with its ones and zeros, and sums of squares of what is below the ones.
 QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, wide_shared *s)
 {
     const int col = threadIdx.x & 63, part = threadIdx.x >> 6;
-#line 515 "blocks/fused_wide_panel.cuh"
+#line 517 "blocks/fused_wide_panel.cuh"
     const power_of_two f = make_power_of_two(exponent[col] - QRS_LIFT);
     out += (64 * k + part) * ldh + 64 * k + col;
-#line 526 "blocks/fused_wide_panel.cuh"
+#line 528 "blocks/fused_wide_panel.cuh"
     float square = 0.0f;
     #pragma unroll 4
     for (int i = 0; i < 16; i++) {
@@ -1424,11 +1446,11 @@ QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, w
         const float y = s->rv[at], x = row > col ? y : 0.0f;
         s->gram[at] = row == col ? 1.0f : x;
         square = fmaf(x, x, square);
-#line 534 "blocks/fused_wide_panel.cuh"
+#line 536 "blocks/fused_wide_panel.cuh"
         if (true)
             *out = row > col ? y : times(f, y);
         out += 4 * ldh;
-#line 538 "blocks/fused_wide_panel.cuh"
+#line 540 "blocks/fused_wide_panel.cuh"
     }
     s->columns.top[part][col] = square;
 }
@@ -1490,7 +1512,7 @@ template <bool SPLIT> QRS_DEV void wide_issue(const wide_stage &s, int p, int sl
     if (threadIdx.x != 0)
         return;
     const u32 bytes = (8 - p) * 8192;
-    const saddr base = to_saddr(dynamic_smem()), bar = base + 213520 + 8 * slot;
+    const saddr base = to_saddr(dynamic_smem()), bar = base + 229904 + 8 * slot;
     mbar_expect(bar, (SPLIT ? 2 * bytes : bytes) + 16384);
     bulk_load(base + 0 + slot * 65536, s.v + wide_v_place() + wide_trapezoid(p), bytes, bar);
     bulk_load(base + 196608 + slot * 16384, s.t + wide_t_place() + p * 16384, 16384, bar);
@@ -1515,7 +1537,7 @@ template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end,
         const saddr v = base + 0 + slot * 65536, t = base + 196608 + slot * 16384;
         float *x = (float *)(dynamic_smem() + 131072 + slot * 32768);
         if (p >= 0) {
-            mbar_wait(base + 213520 + 8 * slot, s.phases >> slot & 1);
+            mbar_wait(base + 229904 + 8 * slot, s.phases >> slot & 1);
             s.phases ^= 1u << slot;
             wide_gather<SPLIT>(c, p, turn, v, x);
             block_sync();
@@ -1557,17 +1579,17 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 {
     u8 *smem = dynamic_smem();
     wide_shared *shared = (wide_shared *)(smem + 131072);
-    float *stau = (float *)(smem + 212992);
-    int *exponent = (int *)(smem + 213248), *bad = (int *)(smem + 213504);
+    float *stau = (float *)(smem + 229376);
+    int *exponent = (int *)(smem + 229632), *bad = (int *)(smem + 229888);
     i64 *following = (i64 *)(bad + 2);
     u8 *v = smem + 0, *t = smem + 196608;
     const int tid = (int)threadIdx.x;
     if (tid == 0) {
-        mbar_init(to_saddr(smem + 213520), 1);
-        mbar_init(to_saddr(smem + 213528), 1);
+        mbar_init(to_saddr(smem + 229904), 1);
+        mbar_init(to_saddr(smem + 229912), 1);
         #pragma unroll 1
         for (int w = 0; w < 8; w++)
-            mbar_init(to_saddr(smem + 213536) + 8 * w, 1);
+            mbar_init(to_saddr(smem + 229920) + 8 * w, WIDE_GIVERS);
         fence_mbar_init();
     }
     wide_stage stage = {v_scratch, t_scratch, 0};
@@ -1579,7 +1601,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
     #pragma unroll 1
     for (i64 b = blockIdx.x; b < batch; b = *following) {
         u32 zero = 0;    // bit p: panel p was zero throughout and has no reflectors
-        int split = 0; // panels from `split` on have a low plane, and use it
+        int split = 8; // panels from `split` on have a low plane, and use it
         if (tid == 0)
             bad[0] = bad[1] = 0;
         #pragma unroll 1
@@ -1619,17 +1641,29 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             if (filled && start < done && tid == 0)
                 bulk_wait<0>(); // the last V and T are in scratch
             if (filled && start < done) { // the first V travels while the block is scaled
+#line 144 "blocks/fused_wide_kernel.cuh"
+                if (start < split)
+                    wide_issue<false>(stage, start, 0);
 #line 148 "blocks/fused_wide_kernel.cuh"
                 if (start >= split)
                     wide_issue<true>(stage, start, 0);
 #line 151 "blocks/fused_wide_kernel.cuh"
             }
             const bool few = wide_scale(c, &shared->columns, bad, exponent);
+#line 154 "blocks/fused_wide_kernel.cuh"
+            const int was = split;
+            if (few && k < split)
+                split = k;
 #line 158 "blocks/fused_wide_kernel.cuh"
             if (filled && k > 0) {
                 block_sync();
-#line 169 "blocks/fused_wide_kernel.cuh"
-                wide_update<true>(c, 0, done, turn, zero, true, stage);
+#line 161 "blocks/fused_wide_kernel.cuh"
+                wide_update<false>(c, 0, done < split ? done : split, turn, zero, true, stage);
+#line 164 "blocks/fused_wide_kernel.cuh"
+                if (split < done) {
+                    block_sync();
+                    wide_update<true>(c, split, done, turn, zero, start >= was, stage);
+                }
 #line 171 "blocks/fused_wide_kernel.cuh"
             }
             {
@@ -1650,7 +1684,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 tau[b * stride_tau + first + tid] = stau[tid];
         }
         if (info && tid == 0)
-            info[b] = bad[0] | bad[1];
+            info[b] = bad[0] | bad[1] | (split < 8 ? 4 : 0);
         block_sync();
     }
     if (tid == 0)
