@@ -1,7 +1,7 @@
 // A panel of 64 columns in registers (the fragments of fused_wide.cuh): Gram recursion on the top block, everything tall by warpgroup products,
 // and a plain column-by-column way to fall back to.
 //
-// Parameters: M, N, K, NT, J, LIMIT, LOOSE (gram_panel.cuh), OUT.
+// Parameters: M, N, K, NT, J, LIMIT, LOOSE (gram_panel.cuh), OUT; WHOLE: tall panels by gram_whole.cuh.
 
 // Exponent that brings `most` to [32, 64), bounded so that its powers of two are normal.
 QRS_DEV int wide_shift(float most)
@@ -59,14 +59,14 @@ QRS_DEV void wide_give_top(float (&c)[32], const wide_shared *s)
         c[i] = at[(8 * (i >> 2) + (i & 1)) * 68 + 8 * (i >> 1 & 1)];
 }
 
-// s->down and s->up from the tiles below the top block. Synchronises.
-QRS_DEV void wide_measure(const wide_tile &c, int tiles, wide_shared *s)
+// s->down and s->up from tiles begin .. tiles-1. Synchronises.
+QRS_DEV void wide_measure(const wide_tile &c, int begin, int tiles, wide_shared *s)
 {
     const int wg = wide_group();
     float most[2] = {0.0f, 0.0f}; // NaN goes by, but not by the recursion's test
     #pragma unroll
     for (int j = 0; j < ${J}; j++)
-        if (2 * j + wg > 0 && 2 * j + wg < tiles)
+        if (2 * j + wg >= begin && 2 * j + wg < tiles)
             #pragma unroll
             for (int i = 0; i < 32; i++)
                 most[i >> 1 & 1] = fmaxf(most[i >> 1 & 1], fabsf(c[j][i]));
@@ -262,8 +262,8 @@ QRS_DEV void wide_below(wide_tile &c, u8 *v, int tiles, bool rows, wide_shared *
 }
 
 // After wide_finish_top and wide_below: true when a column and its tau disagree; otherwise, or when anyway, tau becomes 2 / (v'v) of the v that is
-// stored. The test is gram_panel.cuh's. Synchronises, but for tau.
-QRS_DEV bool wide_disagrees(bool anyway, wide_shared *s, float *tau)
+// stored. The test is gram_panel.cuh's${WHOLE and "; with the whole Gram matrix (tall) a tail that adds nothing may be zero, where LAPACK has tau = 0" or ""}. Synchronises, but for tau.
+QRS_DEV bool wide_disagrees(bool anyway, ${WHOLE and "bool tall, " or ""}wide_shared *s, float *tau)
 {
     block_sync();
     float now = 0.0f;
@@ -274,7 +274,7 @@ QRS_DEV bool wide_disagrees(bool anyway, wide_shared *s, float *tau)
                                ((s->columns.top[0][col] + s->columns.top[1][col]) + (s->columns.top[2][col] + s->columns.top[3][col])));
         const float was = tau[col], off = fabsf(fmaf(0.5f * was, square, -1.0f));
         const float left = sqrt_rn(warp_max(fmaxf(s->whole[lane()], s->whole[lane() + 32])));
-        wrong = !(was == 0.0f || (off <= ${LOOSE} && off * fminf(0x1p-6f * left, 1.0f) <= ${LIMIT}));
+        wrong = !(was == 0.0f || (${WHOLE and "(square > 1.0f || !tall) && " or ""}off <= ${LOOSE} && off * fminf(0x1p-6f * left, 1.0f) <= ${LIMIT}));
         now = was == 0.0f ? 0.0f : div_rn(2.0f, square);
     }
     if (block_any(wrong) && !anyway)
@@ -548,6 +548,9 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
                         bool later, bool low, wide_shared *s, float *tau)
 {
     const int steps = ${K} - 64 * k < 64 ? ${K} - 64 * k : 64, tiles = panel ? ${NT} - k : 0, turn = k < ${KP} ? k : 0;
+% if WHOLE then
+    const bool tall = ${M} - 64 * k >= 128; // its whole Gram matrix will do
+% end
     bool rows = false;
     block_sync(); // everybody is done with the update, and knows the exponents
     float f[2] = {wide_apply(c, 0, exponent[wide_column(0)] - QRS_LIFT, tiles), wide_apply(c, 1, exponent[wide_column(1)] - QRS_LIFT, tiles)};
@@ -559,12 +562,13 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
             return rows;
         if (pass == 0) {
             wide_take_top(c[0], s->rv, (f32x4 *)t);
-            wide_measure(c, tiles, s);
+            wide_measure(c, ${WHOLE and "tall ? 0 : 1" or "1"}, tiles, s);
         }
-        wide_pack(c, v, 1 - pass, tiles, pass == 0 || shfl((int)low, 0), s);
+        wide_pack(c, v, ${WHOLE and "tall || pass ? 0 : 1" or "1 - pass"}, tiles, pass == 0 || shfl((int)low, 0), s);
         if (pass)
             break;
-        const bool good = gram_pair(s, tau, steps, k == ${NT - 1});
+% local pair = "gram_pair(s, tau, steps, k == " .. NT - 1 .. ")"
+        const bool good = ${WHOLE and "tall ? gram_whole(s->rv, s->gram, s->half, s->whole, (gram_pivots *)&s->recursion, tau) : " or ""}${pair};
         rows = block_any(!good);
         #pragma unroll 1
         for (int attempt = 0; attempt < 2; attempt++) {
@@ -574,7 +578,7 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
                 wide_pack_m(s);
             wide_finish_top(out, ldh, k, exponent, s);
             wide_below(c, v, tiles, shfl((int)rows, 0), s);
-            if (!wide_disagrees(rows, s, tau))
+            if (!wide_disagrees(rows, ${WHOLE and "tall, " or ""}s, tau))
                 break;
             rows = true;
         }

@@ -1,0 +1,52 @@
+-- The column step from the whole Gram matrix: a panel of 64 columns. The top of H is written.
+return {
+  name = "step_whole", op = "geqrf", summary = "microbenchmark: columns of gram_whole.cuh",
+  params = {}, legal = function(shape) return shape.m >= 128 and shape.n == 64, "64 columns of at least 128 rows" end, rank = function() return 0 end,
+  resources = function() return { threads = 256, smem = 65536, registers = 128, l2 = 0 } end,
+  vars = function(shape) return { M = shape.m } end,
+  program = function()
+    return { products = "fp32", buffers = {},
+             ops = { { op = "launch", kernel = "step_whole", grid = { "batch", 1, 1 }, block = 256, cluster = 1, smem = 65536, cooperative = false,
+                       args = { { pointer = "A" }, { call = "lda" }, { pointer = "H" }, { call = "ldh" }, { pointer = "tau" }, { pointer = "info" } } } } }
+  end,
+}
+--[==[ source
+#include "device/core.cuh"
+#include "device/math.cuh"
+#include "device/warp.cuh"
+#include "device/block.cuh"
+
+using namespace qrs;
+
+% include("blocks/gram_whole.cuh")
+
+QRS_KERNEL(step_whole, 256, 1)(const float *a, i64 lda, float *h, i64 ldh, float *tau, int *info)
+{
+    float *rv = (float *)(dynamic_smem() + 8192), *gram = rv + 64 * 68, *left = gram + 64 * 68, *whole = left + 64 * 68, *stau = whole + 64;
+    const int c = threadIdx.x & 63, part = threadIdx.x >> 6;
+    u32 cycles = 0;
+    #pragma unroll 1
+    for (int pass = 0; pass < 2; pass++) { // the first brings the code near
+        #pragma unroll 1
+        for (int i = part; i < 64; i += 4) {
+            float sum = 0.0f;
+            for (int k = 0; k < ${M}; k++)
+                sum = fmaf(a[k * lda + i], a[k * lda + c], sum);
+            rv[i * 68 + c] = a[i * lda + c];
+            gram[i * 68 + c] = sum;
+        }
+        block_sync();
+        const u32 begun = clock32();
+        gram_whole(rv, gram, left, whole, (gram_pivots *)dynamic_smem(), stau);
+        cycles = clock32() - begun;
+        block_sync();
+    }
+    for (int i = part; i < 64; i += 4)
+        h[i * ldh + c] = rv[i * 68 + c];
+    if (part == 0)
+        tau[c] = stau[c];
+    if (threadIdx.x == 0)
+        info[0] = (int)cycles;
+}
+QRS_ENTRY(step_whole)
+]==]
