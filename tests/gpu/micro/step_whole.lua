@@ -1,12 +1,12 @@
--- The column step from the whole Gram matrix: a panel of 64 columns. The top of H is written.
+-- The column step from the whole Gram matrix: a panel of 32 or 64 columns. The top of H is written.
 return {
   name = "step_whole", op = "geqrf", summary = "microbenchmark: columns of gram_whole.cuh",
-  params = {}, legal = function(shape) return shape.m >= 128 and shape.n == 64, "64 columns of at least 128 rows" end, rank = function() return 0 end,
-  resources = function() return { threads = 256, smem = 65536, registers = 128, l2 = 0 } end,
-  vars = function(shape) return { M = shape.m } end,
-  program = function()
+  params = {}, legal = function(shape) return shape.m >= 2 * shape.n and (shape.n == 32 or shape.n == 64), "32 or 64 columns, twice as many rows" end, rank = function() return 0 end,
+  resources = function(shape) return { threads = shape.n * 4, smem = 65536, registers = 128, l2 = 0 } end,
+  vars = function(shape) return { M = shape.m, N = shape.n } end,
+  program = function(shape)
     return { products = "fp32", buffers = {},
-             ops = { { op = "launch", kernel = "step_whole", grid = { "batch", 1, 1 }, block = 256, cluster = 1, smem = 65536, cooperative = false,
+             ops = { { op = "launch", kernel = "step_whole", grid = { "batch", 1, 1 }, block = shape.n * 4, cluster = 1, smem = 65536, cooperative = false,
                        args = { { pointer = "A" }, { call = "lda" }, { pointer = "H" }, { call = "ldh" }, { pointer = "tau" }, { pointer = "info" } } } } }
   end,
 }
@@ -18,31 +18,31 @@ return {
 
 using namespace qrs;
 
-% include("blocks/gram_whole.cuh")
+% include("blocks/gram_whole.cuh", { B = N, LD = N + 4, LDM = N + 4, LEAST = "1e-6" })
 
-QRS_KERNEL(step_whole, 256, 1)(const float *a, i64 lda, float *h, i64 ldh, float *tau, int *info)
+QRS_KERNEL(step_whole, ${4 * N}, 1)(const float *a, i64 lda, float *h, i64 ldh, float *tau, int *info)
 {
-    float *rv = (float *)(dynamic_smem() + 8192), *gram = rv + 64 * 68, *left = gram + 64 * 68, *whole = left + 64 * 68, *stau = whole + 64;
-    const int c = threadIdx.x & 63, part = threadIdx.x >> 6;
+    float *rv = (float *)(dynamic_smem() + 8192), *gram = rv + ${N * (N + 4)}, *left = gram + ${N * (N + 4)}, *whole = left + ${N * (N + 4)}, *stau = whole + ${N};
+    const int c = threadIdx.x & ${N - 1}, part = threadIdx.x / ${N};
     u32 cycles = 0;
     #pragma unroll 1
     for (int pass = 0; pass < 2; pass++) { // the first brings the code near
         #pragma unroll 1
-        for (int i = part; i < 64; i += 4) {
+        for (int i = part; i < ${N}; i += 4) {
             float sum = 0.0f;
             for (int k = 0; k < ${M}; k++)
                 sum = fmaf(a[k * lda + i], a[k * lda + c], sum);
-            rv[i * 68 + c] = a[i * lda + c];
-            gram[i * 68 + c] = sum;
+            rv[i * ${N + 4} + c] = a[i * lda + c];
+            gram[i * ${N + 4} + c] = sum;
         }
         block_sync();
         const u32 begun = clock32();
-        gram_whole(rv, gram, left, whole, (gram_pivots *)dynamic_smem(), stau);
+        gram_whole(rv, gram, rv, left, gram, whole, (gram_pivots *)dynamic_smem(), stau);
         cycles = clock32() - begun;
         block_sync();
     }
-    for (int i = part; i < 64; i += 4)
-        h[i * ldh + c] = rv[i * 68 + c];
+    for (int i = part; i < ${N}; i += 4)
+        h[i * ldh + c] = rv[i * ${N + 4} + c];
     if (part == 0)
         tau[c] = stau[c];
     if (threadIdx.x == 0)
