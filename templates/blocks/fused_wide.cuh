@@ -83,13 +83,13 @@ QRS_DEV float wide_total(float x)
 
 % local tile_inside = NT % 2 == 0 and "" or " && t < " .. NT
 // Block `first` of A on its way to shared memory (the caller commits and waits), where the planes of V go later, as it lies in A: sixteen bytes a
-// request, whole lines of memory. Swizzled so that a fragment is read without bank conflicts. What is past the matrix is zero.
-QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first)
+// request, whole lines of memory. Swizzled so that a fragment is read without bank conflicts. What is past the matrix is zero. By threads begin ..255.
+QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first, int begin)
 {
     const saddr to = to_saddr(v);
     const bool aligned = ((u64)a & 15) == 0 && (lda & 3) == 0;
     #pragma unroll 2
-    for (int e = threadIdx.x; e < ${NT * 1024}; e += 256) {
+    for (int e = (int)threadIdx.x < begin ? ${NT * 1024} : (int)threadIdx.x - begin; e < ${NT * 1024}; e += 256 - begin) {
 % if IN == "col" then
         const int col = e / ${NT * 16}, row = e % ${NT * 16} * 4, at = col * ${NT * 256} + (row * 4 ^ (col & 3) << 5);
         const float *from = a + (first + col) * lda + row;

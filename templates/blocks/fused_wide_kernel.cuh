@@ -106,10 +106,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         #pragma unroll 1
         for (int k = 0; k < ${NP}; k++) {
             const int first = 64 * k, done = k < ${KP} ? k : ${KP}, turn = k < ${KP} ? k : 0;
-            // T of the last panel, while its V leaves shared memory and then this block arrives there.
-            const bool owed = k > 0 && k <= ${USED} && !(zero >> (k - 1) & 1);
-            if (owed)
-                wide_begin_t(shared->gram, stau, shared->half);
+            const bool owed = k > 0 && k <= ${USED} && !(zero >> (k - 1) & 1); // T of the last panel
             if (tid == 0) {
                 if (k == 0)
                     bulk_wait<0>(); // what the matrix before kept is not to land on what this one keeps
@@ -119,9 +116,13 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             block_sync();
             if (k == 0 && tid == 0)
                 *following = batch > gridDim.x ? gridDim.x + (u32)atomic_add(tickets, 1) : batch;
-            wide_request(v, a + b * stride_a, lda, first);
+            // Two warps begin T while the others send for this block, which arrives while T is completed.
+            if (owed)
+                wide_begin_t(shared->gram, stau, shared->half);
+            wide_request(v, a + b * stride_a, lda, first, owed ? 64 : 0);
             cp_async_commit();
             if (owed) {
+                block_sync();
                 wide_build_t(shared->gram, shared->half);
                 wide_put_t(shared->half, t);
                 fence_async_shared();

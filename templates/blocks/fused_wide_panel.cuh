@@ -568,7 +568,7 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
         if (pass)
             break;
 % local pair = "gram_pair(s, tau, steps, k == " .. NT - 1 .. ")"
-        const bool good = ${WHOLE and "tall ? gram_whole(s->rv, s->gram, s->rv, s->half, s->gram, s->whole, (gram_pivots *)&s->recursion, tau) : " or ""}${pair};
+        const bool good = ${WHOLE and "tall ? gram_whole(s->rv, s->gram, s->rv, s->half, s->gram, s->whole, s->pivots, tau) : " or ""}${pair};
         rows = block_any(!good);
         #pragma unroll 1
         for (int attempt = 0; attempt < 2; attempt++) {

@@ -28,7 +28,8 @@ local function wide_layout(shape, device, p)
   v.SELECT = p.products == "auto" and shape.precision == "fp16" and k >= 512
   v.PRODUCTS = p.products == "auto" and (v.SELECT and 1 or 3) or p.products
   v.PLANES = (v.SELECT or v.PRODUCTS == 3) and 2 or 1
-  v.WHOLE = shape.precision == "fp16" and m >= 128 -- in fp32 it loses 200 eps of band and 48 of rowscale, where 85 are allowed
+  -- Tall panels by their whole Gram matrix (blocks/gram_whole.cuh), but for fp32 plans: where columns are concentrated it loses up to 200 eps of their 85.
+  v.WHOLE = shape.precision == "fp16" and m >= 128
   v.USED = math.min(v.KP, v.NP - 1)
   v.LIMIT, v.LOOSE = limits_of(shape, k)
   local tiles = 0
@@ -73,15 +74,9 @@ local function layout(shape, device, p)
   local function take(bytes) local o = at; at = at + align(bytes, 128); return o end
   v.OVERLAP = p.overlap == 1
   v.LASTS = v.CLUSTER > 1 or v.OVERLAP
-  v.GRAM = p.method == "gram"
-  -- Where nobody else fills the time of a panel's chain; in fp32 what a panel's whole Gram matrix squares must be small.
-  v.LIMIT, v.LOOSE = limits_of(shape, k)
-  v.WHOLE = v.GRAM and v.LASTS and m >= 2 * PANEL and v.LIMIT >= 1e-6 -- it costs some eps
-  v.LEAST = shape.precision == "fp16" and "1e-6" or "0x1p-4"
   v.O_WS = w * 4096
   v.O_WP = v.O_WS + 32 * 36 * 4
-  local shares = math.max(v.O_WP, v.WHOLE and w * 4096 + 8192 or 0) -- those of the top block apart
-  local sums = align(math.max(v.O_WP + 2048 * v.PLANES, shares), 128)
+  local sums = align(v.O_WP + 2048 * v.PLANES, 128)
   v.APART = v.LASTS and v.STAGES == 1
   v.TILE = align(math.max(mt * 36 * 4, v.APART and 0 or sums), 128)
   v.O_V = take(v.RESIDENT and v.STAGE or v.STAGE * v.STAGES)
@@ -92,8 +87,10 @@ local function layout(shape, device, p)
   v.O_FLAG = take(32)
   v.O_READY = take(v.CLUSTER > 1 and v.KP * 20 + v.CLUSTER * 8 or 0) -- two mbarriers a panel, whether it was skipped, what the CTAs found
   v.O_FULL = take(v.CLUSTER > 1 and not v.RESIDENT and v.STAGES * 8 or 0) -- an mbarrier a stage
-  v.O_SUM = v.LASTS and not v.APART and v.STAGE >= shares and v.O_V + v.STAGE or take(v.APART and sums or v.LASTS and shares or 0)
+  v.O_SUM = v.LASTS and not v.APART and v.STAGE >= v.O_WP and v.O_V + v.STAGE or take(v.APART and sums or v.LASTS and v.O_WP or 0)
   v.RED = v.LASTS and "(float *)(smem + " .. v.O_SUM .. ")" or "tile" -- sums that are formed while the tile is filled, if it can be helped
+  v.GRAM = p.method == "gram"
+  v.LIMIT, v.LOOSE = limits_of(shape, k)
   -- The recursion is at work when no finished panel's V has to be in shared memory, so a stage of V has room for it.
   local state = v.GRAM and GRAM_BYTES + w * 256 or 0
   v.O_GRAM = not v.RESIDENT and v.STAGE >= state and v.O_V or take(state)
@@ -264,10 +261,10 @@ using namespace qrs;
 % include("blocks/gram_recursion.cuh", { B = 32, NC = 2, LD = 68, LDM = 68 })
 % include("blocks/gram_small.cuh", { NC = 2 })
 % include("blocks/t_small.cuh", { LDG = 68, LDT = 68 })
-% include("blocks/gram_pair.cuh")
 % if WHOLE then
 % include("blocks/gram_whole.cuh", { B = 64, LD = 68, LDM = 68, LEAST = "1e-6" })
 % end
+% include("blocks/gram_pair.cuh")
 % include("blocks/fused_wide_panel.cuh")
 % include("blocks/fused_wide_kernel.cuh")
 % else
@@ -280,9 +277,6 @@ using namespace qrs;
 % include("blocks/fused_rows.cuh")
 % if GRAM then
 % include("blocks/gram_recursion.cuh", { B = 32, NC = 1, LD = 36, LDM = 40 })
-% if WHOLE then
-% include("blocks/gram_whole.cuh", { B = 32, LD = 36, LDM = 40, LEAST = LEAST })
-% end
 % include("blocks/gram_panel.cuh")
 % end
 
@@ -366,7 +360,7 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
             if (factor) {
                 gram_product(${LASTS and "tile" or "c"}, 2 * k + 2, ${RED});
                 block_sync();
-                gram_total(${RED}, gs->gram${WHOLE and ", gs->rv" or ""});
+                gram_total(${RED}, gs->gram);
                 block_sync();
             }
 % end
