@@ -400,42 +400,95 @@ static const struct {
     {62, 260, 140, "{\"update\": \"wgmma\"}"},
 };
 
+/* Loads a plan of fused with these parameters; s: shape. */
+static void load_fused(subject *s, int64_t batch, const char *params) {
+    qg_shape want = {.m = s->s.m,
+                     .n = s->s.n,
+                     .layout_in = s->s.in,
+                     .layout_out = s->s.out,
+                     .precision = s->s.precision,
+                     .operation = QG_GEQRF,
+                     .max_batch = batch};
+    json_t *forced = json_loads(params, 0, NULL);
+    assert_non_null(forced);
+    qg_error why;
+    s->family = "fused";
+    qg_plan *plan = qt_plan(&host, &want, s->family, forced, &why);
+    if (!plan) fail_msg("%s: %s", params, why.why);
+    s->module = qt_load(&host, plan);
+    qg_plan_free(plan);
+    json_decref(forced);
+    snprintf(s->what, sizeof s->what, "fused %lldx%lld %s", (long long)s->s.m, (long long)s->s.n, params);
+}
+
+/* Factors a batch whose matrices take the kinds in turn, in every thread order, and judges it. */
+static qt_batch *factor_kinds(const subject *s, int64_t batch, const variant *kinds, int kind_count) {
+    variant *variants = calloc((size_t)batch, sizeof *variants);
+    assert_non_null(variants);
+    qt_batch *b = new_batch(s, batch);
+    for (int64_t q = 0; q < batch; q++) {
+        variants[q] = kinds[q % kind_count];
+        fill(b, q, &variants[q], 23);
+    }
+    qt_run_orders(&host, s->module, b, s->what);
+    tally t = {0};
+    judge(s, b, variants, &t);
+    free(variants);
+    return b;
+}
+
 static void zero_blocks_between_others_keep_the_contract(void **state) {
     (void)state;
-    enum { KINDS = 3 };
-    const variant kinds[KINDS] = {
+    const variant kinds[] = {
         {qj_kind_find("gaps"), 0, 0}, {qj_kind_find("dense"), 0, 0}, {qj_kind_find("rankdef"), 0, 0}};
     for (size_t i = 0; i < sizeof passing_on / sizeof *passing_on; i++) {
-        subject s = {.s = {passing_on[i].m, passing_on[i].n, QG_ROW, QG_ROW, QG_FP32}, .family = "fused"};
-        qg_shape want = {.m = s.s.m,
-                         .n = s.s.n,
-                         .precision = QG_FP32,
-                         .operation = QG_GEQRF,
-                         .max_batch = passing_on[i].batch};
-        json_t *params = json_loads(passing_on[i].params, 0, NULL);
-        assert_non_null(params);
-        qg_error why;
-        qg_plan *plan = qt_plan(&host, &want, s.family, params, &why);
-        if (!plan) fail_msg("%s: %s", passing_on[i].params, why.why);
-        s.module = qt_load(&host, plan);
-        qg_plan_free(plan);
-        json_decref(params);
-        snprintf(s.what, sizeof s.what, "fused %lldx%lld %s", (long long)s.s.m, (long long)s.s.n,
-                 passing_on[i].params);
-        variant *variants = calloc((size_t)passing_on[i].batch, sizeof *variants);
-        assert_non_null(variants);
-        qt_batch *b = new_batch(&s, passing_on[i].batch);
-        for (int64_t q = 0; q < b->batch; q++) {
-            variants[q] = kinds[q % KINDS];
-            fill(b, q, &variants[q], 23);
-        }
-        qt_run_orders(&host, s.module, b, s.what);
-        tally t = {0};
-        judge(&s, b, variants, &t);
-        qt_batch_free(b);
-        free(variants);
+        subject s = {.s = {passing_on[i].m, passing_on[i].n, QG_ROW, QG_ROW, QG_FP32}};
+        load_fused(&s, passing_on[i].batch, passing_on[i].params);
+        qt_batch_free(factor_kinds(&s, passing_on[i].batch, kinds, 3));
         qhx_unload(s.module);
     }
+}
+
+/* fp16 plans with 128 rows and more of wgmma. */
+enum { TALL = 8, TALL_DENSE = 4, TALL_DIAGONAL = 7 };
+static qt_batch *factor_tall(subject *s) {
+    const variant kinds[TALL] = {
+        {qj_kind_find("pairs"), 0.05, 0},    {qj_kind_find("gaps"), 0, 0},     {qj_kind_find("band"), 0, 0},
+        {qj_kind_find("rankdef"), 0, 0},     {qj_kind_find("dense"), 0, 0},    {qj_kind_find("upper"), 0, 0},
+        {qj_kind_find("collinear"), 0.1, 0}, {qj_kind_find("diagonal"), 0, 0},
+    };
+    load_fused(s, TALL, "{\"update\": \"wgmma\"}");
+    return factor_kinds(s, TALL, kinds, TALL);
+}
+
+static void panels_from_their_whole_gram_matrix_keep_the_contract(void **state) {
+    (void)state;
+    const shape shapes[] = {{200, 130, QG_ROW, QG_ROW, QG_FP16}, {140, 150, QG_COL, QG_COL, QG_FP16}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        subject s = {.s = shapes[i]};
+        qt_batch_free(factor_tall(&s));
+        qhx_unload(s.module);
+    }
+}
+
+static void dense_panels_do_not_fall_back_from_their_whole_gram_matrix(void **state) {
+    (void)state;
+    subject s = {.s = {256, 128, QG_ROW, QG_ROW, QG_FP16}};
+    qt_batch *b = factor_tall(&s);
+    assert_int_equal(b->info[TALL_DENSE], 0);
+    qt_batch_free(b);
+    qhx_unload(s.module);
+}
+
+static void a_diagonal_matrix_has_no_reflectors_whatever_the_panel(void **state) {
+    (void)state;
+    subject s = {.s = {200, 130, QG_ROW, QG_ROW, QG_FP16}};
+    qt_batch *b = factor_tall(&s);
+    for (int64_t j = 0; j < s.s.n; j++)
+        if (qt_batch_tau(b, TALL_DIAGONAL)[j] != 0)
+            fail_msg("tau[%lld] is %g", (long long)j, (double)qt_batch_tau(b, TALL_DIAGONAL)[j]);
+    qt_batch_free(b);
+    qhx_unload(s.module);
 }
 
 static void every_kind_keeps_the_contract_in_every_thread_order(void **state) {
@@ -483,6 +536,9 @@ int main(void) {
         cmocka_unit_test(the_family_that_takes_everything_is_there),
         cmocka_unit_test(every_kind_keeps_the_contract_in_every_thread_order),
         cmocka_unit_test(zero_blocks_between_others_keep_the_contract),
+        cmocka_unit_test(panels_from_their_whole_gram_matrix_keep_the_contract),
+        cmocka_unit_test(dense_panels_do_not_fall_back_from_their_whole_gram_matrix),
+        cmocka_unit_test(a_diagonal_matrix_has_no_reflectors_whatever_the_panel),
         cmocka_unit_test(in_place_gives_the_bits_of_out_of_place),
         cmocka_unit_test(nan_in_the_padding_changes_nothing),
         cmocka_unit_test(nan_in_one_matrix_leaves_its_neighbours_bits_alone),
