@@ -10,7 +10,7 @@
 // A zero column gets no reflector (r = 0, 1 / n[j] taken as 0). After it only zero columns may come: another one's G would lack row j.
 //
 // Parameters: B = 32 or 64; LD: row stride of X, G and R; LDM: of M; LEAST: share of a column's square that must be left of it.
-// Layout: every other two warps hold G and run a pair of columns ahead, the others hold X; thread (ty, tx) of 8 x B / 4 has rows R ty.. and columns 4 tx.. of it. A
+// Layout: half of the warps hold G and run a pair of columns ahead, the others hold X; thread (ty, tx) of 8 x B / 4 has rows R ty.. and columns 4 tx.. of it. A
 // pair's owners hand it round through shared memory, every thread finds its scalars itself, and one barrier a pair does for both.
 % local R, T = B // 8, 2 * B
 struct gram_pivots {
@@ -58,7 +58,7 @@ template <int Q> QRS_DEV void gram_cholesky_pair(float (&y)[${R}][4], gram_pivot
         *(f32x4 *)(rv + j * ${LD} + 4 * tx) = {q0 * c0[0], q0 * c0[1], q0 * c0[2], q0 * c0[3]};
         *(f32x4 *)(rv + (j + 1) * ${LD} + 4 * tx) = {q1 * c1[0], q1 * c1[1], q1 * c1[2], q1 * c1[3]};
     }
-    if ((ty | ${B == 64 and 1 or 3}) >= block) // else the warp's rows are finished
+    if (${B == 64 and 2 or 4} * (int)warp() + ${B == 64 and 1 or 3} >= block) // else these rows are finished
         #pragma unroll
         for (int i = 0; i < ${R}; i++) {
             const float a0 = w0 * r0[i], a1 = w1 * fmaf(-u, r0[i], r1[i]);
@@ -136,8 +136,8 @@ template <int Q> QRS_DEV void gram_jordan_pair(float (&y)[${R}][4], gram_pivots 
 // keeping their numbers (right may be G's place). whole: G's diagonal. Returns false, in some thread, unless the pivots can be trusted. Synchronises.
 QRS_CALL bool gram_whole(const float *x, const float *gram, float *rv, float *left, float *right, float *whole, gram_pivots *sides, float *tau)
 {
-    const int tid = threadIdx.x, id = ((int)warp() >> 2) * 64 + (tid & 63), tx = id & ${B // 4 - 1}, ty = id / ${B // 4};
-    const bool second = shfl((int)warp() >> 1 & 1, 0); // a scheduler's warps walk the same code
+    const int tid = threadIdx.x, tx = tid & ${B // 4 - 1}, ty = tid / ${B // 4} & 7;
+    const bool second = shfl((int)warp() / ${T // 32}, 0);
     float y[${R}][4];
     #pragma unroll
     for (int i = 0; i < ${R}; i++)

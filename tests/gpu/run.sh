@@ -74,8 +74,8 @@ sanitize() {
 --shape 2x200x130:fp16 --family fused --set update=wgmma
 configs/suites/rare.json --family fused --set update=wgmma
 configs/suites/rare.json --family fused --set update=mma --set ctas=1 --set overlap=0
-configs/suites/rare.json --family fused --set update=mma --set ctas=2 --set keep=shared
-configs/suites/rare.json --family fused --set update=mma --set ctas=2 --set keep=scratch --set overlap=0
+configs/suites/rare.json --family fused --set update=mma --set ctas=2 --set ctas_per_sm=1 --set keep=shared
+configs/suites/rare.json --family fused --set update=mma --set ctas=2 --set ctas_per_sm=1 --set keep=scratch --set overlap=0
 CASES
     return $bad
 }

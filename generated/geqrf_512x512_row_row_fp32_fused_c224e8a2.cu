@@ -1,4 +1,4 @@
-#line 238 "families/fused.lua"
+#line 240 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -6,11 +6,11 @@
 #include "device/mma.cuh"
 #include "device/copy.cuh"
 #include "device/launch.cuh"
-#line 246 "families/fused.lua"
+#line 248 "families/fused.lua"
 #include "device/flag.cuh"
 #include "device/wgmma.cuh"
 #include "device/stmatrix.cuh"
-#line 253 "families/fused.lua"
+#line 255 "families/fused.lua"
 
 using namespace qrs;
 
@@ -181,13 +181,13 @@ QRS_DEV float wide_total(float x)
 
 #line 85 "blocks/fused_wide.cuh"
 // Block `first` of A on its way to shared memory (the caller commits and waits), where the planes of V go later, as it lies in A: sixteen bytes a
-// request, whole lines of memory. Swizzled so that a fragment is read without bank conflicts. What is past the matrix is zero.
-QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first)
+// request, whole lines of memory. Swizzled so that a fragment is read without bank conflicts. What is past the matrix is zero. By threads begin ..255.
+QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first, int begin)
 {
     const saddr to = to_saddr(v);
     const bool aligned = ((u64)a & 15) == 0 && (lda & 3) == 0;
     #pragma unroll 2
-    for (int e = threadIdx.x; e < 8192; e += 256) {
+    for (int e = (int)threadIdx.x < begin ? 8192 : (int)threadIdx.x - begin; e < 8192; e += 256 - begin) {
 #line 98 "blocks/fused_wide.cuh"
         const int row = e >> 4, col = (e & 15) * 4, at = row * 256 + (col * 4 ^ (row & 6) << 4);
         const float *from = a + row * lda + first + col;
@@ -296,7 +296,7 @@ QRS_DEV bool wide_largest(const wide_tile &c, wide_columns *s)
 
 // After wide_largest: scales a block as fused_load.cuh does (every column's largest magnitude to [1, 2) 2^LIFT; not finite: not scaled). Returns
 // whether a column's weight is concentrated on few rows, where one fp16 product is not enough: its 1-norm is below 0.6 sqrt(m) times
-// its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds that fail). Synchronises.
+// its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds that fail).
 QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
 {
     const int wg = wide_group(), l = lane();
@@ -314,8 +314,6 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
                 *bad = 1;
         }
     }
-#line 230 "blocks/fused_wide.cuh"
-    float sum[2] = {0.0f, 0.0f}, square[2] = {0.0f, 0.0f};
 #line 232 "blocks/fused_wide.cuh"
     #pragma unroll
     for (int j = 0; j < 4; j++)
@@ -324,26 +322,10 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
             const int h = i >> 1 & 1;
             const float x = f[h] * c[j][i];
             c[j][i] = x;
-#line 240 "blocks/fused_wide.cuh"
-            sum[h] += fabsf(x);
-            square[h] = fmaf(x, x, square[h]);
 #line 243 "blocks/fused_wide.cuh"
         }
-#line 245 "blocks/fused_wide.cuh"
-    #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const f32x2 both = {wide_total(sum[h]), wide_total(square[h])};
-        if (first)
-            s->sums[wg][wide_column(h)] = both;
-    }
-    block_sync();
-    bool few = false;
-    #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const f32x2 u = s->sums[0][l + 32 * h], d = s->sums[1][l + 32 * h];
-        few = few || (u.x + d.x) * (u.x + d.x) < 184.32f * (u.y + d.y);
-    }
-    return shfl((int)warp_any(few), 0);
+#line 260 "blocks/fused_wide.cuh"
+    return false;
 #line 262 "blocks/fused_wide.cuh"
 }
 
@@ -374,11 +356,24 @@ QRS_DEV void wide_write(const wide_tile &c, u8 *v, float *out, i64 ldh, int firs
     const bool aligned = ((u64)out & 15) == 0 && (ldh & 3) == 0;
 #line 300 "blocks/fused_wide.cuh"
     const int col = (threadIdx.x & 15) * 4, inside = 512 - first - col;
+    const int rows = end < 512 ? end : 512;
+    int row = begin + ((int)threadIdx.x >> 4);
+    if (aligned && inside >= 4)
+        #pragma unroll 1
+        for (; row + 48 < rows; row += 64) {
+            f32x4 x[4];
+            #pragma unroll
+            for (int r = 0; r < 4; r++)
+                x[r] = *(const f32x4 *)(v + (row + 16 * r) * 256 + (col * 4 ^ (row & 6) << 4));
+            #pragma unroll
+            for (int r = 0; r < 4; r++)
+                *(f32x4 *)(out + (row + 16 * r) * ldh + first + col) = x[r];
+        }
     #pragma unroll 1
-    for (int row = begin + ((int)threadIdx.x >> 4); row < (end < 512 ? end : 512); row += 16) {
+    for (; row < rows; row += 16) {
         const f32x4 x = *(const f32x4 *)(v + row * 256 + (col * 4 ^ (row & 6) << 4));
         float *to = out + row * ldh + first + col;
-#line 306 "blocks/fused_wide.cuh"
+#line 319 "blocks/fused_wide.cuh"
         if (aligned && inside >= 4) {
             *(f32x4 *)to = x;
         } else {
@@ -410,10 +405,10 @@ QRS_DEV void wide_keep_v(const wide_stage &s, int k, bool low)
     u8 *to = s.v + wide_v_place() + wide_trapezoid(k);
     const saddr from = to_saddr(dynamic_smem()) + 0;
     bulk_store(to, from, bytes);
-#line 338 "blocks/fused_wide.cuh"
+#line 351 "blocks/fused_wide.cuh"
     if (low)
         bulk_store(to + 294912, from + 65536, bytes);
-#line 341 "blocks/fused_wide.cuh"
+#line 354 "blocks/fused_wide.cuh"
     bulk_commit();
 }
 QRS_DEV void wide_keep_t(u8 *scratch, int k)
@@ -861,7 +856,9 @@ struct wide_shared {
     wide_columns columns;
     float down[64], up[64]; // powers of two: what is packed, times down, has its columns' largest magnitudes in [32, 64)
     float back[64], whole[64];
+#line 22 "blocks/gram_pair.cuh"
     gram_buffers recursion;
+#line 24 "blocks/gram_pair.cuh"
 };
 
 // All 256 threads call. s->rv: top block, becomes R on and above the diagonal and V below. s->gram: G of the rows below; its right half becomes M's,
@@ -923,7 +920,7 @@ QRS_CALL bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
 // A panel of 64 columns in registers (the fragments of fused_wide.cuh): Gram recursion on the top block, everything tall by warpgroup products,
 // and a plain column-by-column way to fall back to.
 //
-// Parameters: M, N, K, NT, J, LIMIT, LOOSE (gram_panel.cuh), OUT.
+// Parameters: M, N, K, NT, J, LIMIT, LOOSE (gram_panel.cuh), OUT; WHOLE: tall panels by gram_whole.cuh.
 
 // Exponent that brings `most` to [32, 64), bounded so that its powers of two are normal.
 QRS_DEV int wide_shift(float most)
@@ -981,14 +978,14 @@ QRS_DEV void wide_give_top(float (&c)[32], const wide_shared *s)
         c[i] = at[(8 * (i >> 2) + (i & 1)) * 68 + 8 * (i >> 1 & 1)];
 }
 
-// s->down and s->up from the tiles below the top block. Synchronises.
-QRS_DEV void wide_measure(const wide_tile &c, int tiles, wide_shared *s)
+// s->down and s->up from tiles begin .. tiles-1. Synchronises.
+QRS_DEV void wide_measure(const wide_tile &c, int begin, int tiles, wide_shared *s)
 {
     const int wg = wide_group();
     float most[2] = {0.0f, 0.0f}; // NaN goes by, but not by the recursion's test
     #pragma unroll
     for (int j = 0; j < 4; j++)
-        if (2 * j + wg > 0 && 2 * j + wg < tiles)
+        if (2 * j + wg >= begin && 2 * j + wg < tiles)
             #pragma unroll
             for (int i = 0; i < 32; i++)
                 most[i >> 1 & 1] = fmaxf(most[i >> 1 & 1], fabsf(c[j][i]));
@@ -1196,7 +1193,7 @@ QRS_DEV bool wide_disagrees(bool anyway, wide_shared *s, float *tau)
                                ((s->columns.top[0][col] + s->columns.top[1][col]) + (s->columns.top[2][col] + s->columns.top[3][col])));
         const float was = tau[col], off = fabsf(fmaf(0.5f * was, square, -1.0f));
         const float left = sqrt_rn(warp_max(fmaxf(s->whole[lane()], s->whole[lane() + 32])));
-        wrong = !(was == 0.0f || (off <= 0.000262144f && off * fminf(0x1p-6f * left, 1.0f) <= 0.000262144f));
+        wrong = !(was == 0.0f || (off <= 0.0001f && off * fminf(0x1p-6f * left, 1.0f) <= 5.24288e-06f));
         now = was == 0.0f ? 0.0f : div_rn(2.0f, square);
     }
     if (block_any(wrong) && !anyway)
@@ -1260,7 +1257,7 @@ QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, fl
         }
     // A warp that is to give the next column updates that one first, and its others when it has; it finds out by a barrier a warp. The eight places where
     // columns go round suffice: who writes to one again has read a column of every other warp since, and they had read this one by then.
-    const saddr given = to_saddr(dynamic_smem()) + 229920;
+    const saddr given = to_saddr(dynamic_smem()) + 213536;
     float x[4][4], f = 0.0f;
     #pragma unroll
     for (int r = 0; r < 4; r++)
@@ -1462,6 +1459,7 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
                         bool later, bool low, wide_shared *s, float *tau)
 {
     const int steps = 512 - 64 * k < 64 ? 512 - 64 * k : 64, tiles = panel ? 8 - k : 0, turn = k < 8 ? k : 0;
+#line 554 "blocks/fused_wide_panel.cuh"
     bool rows = false;
     block_sync(); // everybody is done with the update, and knows the exponents
     float f[2] = {wide_apply(c, 0, exponent[wide_column(0)] - QRS_LIFT, tiles), wide_apply(c, 1, exponent[wide_column(1)] - QRS_LIFT, tiles)};
@@ -1473,11 +1471,12 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
             return rows;
         if (pass == 0) {
             wide_take_top(c[0], s->rv, (f32x4 *)t);
-            wide_measure(c, tiles, s);
+            wide_measure(c, 1, tiles, s);
         }
         wide_pack(c, v, 1 - pass, tiles, pass == 0 || shfl((int)low, 0), s);
         if (pass)
             break;
+#line 571 "blocks/fused_wide_panel.cuh"
         const bool good = gram_pair(s, tau, steps, k == 7);
         rows = block_any(!good);
         #pragma unroll 1
@@ -1512,7 +1511,7 @@ template <bool SPLIT> QRS_DEV void wide_issue(const wide_stage &s, int p, int sl
     if (threadIdx.x != 0)
         return;
     const u32 bytes = (8 - p) * 8192;
-    const saddr base = to_saddr(dynamic_smem()), bar = base + 229904 + 8 * slot;
+    const saddr base = to_saddr(dynamic_smem()), bar = base + 213520 + 8 * slot;
     mbar_expect(bar, (SPLIT ? 2 * bytes : bytes) + 16384);
     bulk_load(base + 0 + slot * 65536, s.v + wide_v_place() + wide_trapezoid(p), bytes, bar);
     bulk_load(base + 196608 + slot * 16384, s.t + wide_t_place() + p * 16384, 16384, bar);
@@ -1537,7 +1536,7 @@ template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end,
         const saddr v = base + 0 + slot * 65536, t = base + 196608 + slot * 16384;
         float *x = (float *)(dynamic_smem() + 131072 + slot * 32768);
         if (p >= 0) {
-            mbar_wait(base + 229904 + 8 * slot, s.phases >> slot & 1);
+            mbar_wait(base + 213520 + 8 * slot, s.phases >> slot & 1);
             s.phases ^= 1u << slot;
             wide_gather<SPLIT>(c, p, turn, v, x);
             block_sync();
@@ -1579,17 +1578,17 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 {
     u8 *smem = dynamic_smem();
     wide_shared *shared = (wide_shared *)(smem + 131072);
-    float *stau = (float *)(smem + 229376);
-    int *exponent = (int *)(smem + 229632), *bad = (int *)(smem + 229888);
+    float *stau = (float *)(smem + 212992);
+    int *exponent = (int *)(smem + 213248), *bad = (int *)(smem + 213504);
     i64 *following = (i64 *)(bad + 2);
     u8 *v = smem + 0, *t = smem + 196608;
     const int tid = (int)threadIdx.x;
     if (tid == 0) {
-        mbar_init(to_saddr(smem + 229904), 1);
-        mbar_init(to_saddr(smem + 229912), 1);
+        mbar_init(to_saddr(smem + 213520), 1);
+        mbar_init(to_saddr(smem + 213528), 1);
         #pragma unroll 1
         for (int w = 0; w < 8; w++)
-            mbar_init(to_saddr(smem + 229920) + 8 * w, WIDE_GIVERS);
+            mbar_init(to_saddr(smem + 213536) + 8 * w, WIDE_GIVERS);
         fence_mbar_init();
     }
     wide_stage stage = {v_scratch, t_scratch, 0};
@@ -1601,16 +1600,13 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
     #pragma unroll 1
     for (i64 b = blockIdx.x; b < batch; b = *following) {
         u32 zero = 0;    // bit p: panel p was zero throughout and has no reflectors
-        int split = 8; // panels from `split` on have a low plane, and use it
+        int split = 0; // panels from `split` on have a low plane, and use it
         if (tid == 0)
             bad[0] = bad[1] = 0;
         #pragma unroll 1
         for (int k = 0; k < 8; k++) {
             const int first = 64 * k, done = k < 8 ? k : 8, turn = k < 8 ? k : 0;
-            // T of the last panel, while its V leaves shared memory and then this block arrives there.
-            const bool owed = k > 0 && k <= 7 && !(zero >> (k - 1) & 1);
-            if (owed)
-                wide_begin_t(shared->gram, stau, shared->half);
+            const bool owed = k > 0 && k <= 7 && !(zero >> (k - 1) & 1); // T of the last panel
             if (tid == 0) {
                 if (k == 0)
                     bulk_wait<0>(); // what the matrix before kept is not to land on what this one keeps
@@ -1620,9 +1616,13 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             block_sync();
             if (k == 0 && tid == 0)
                 *following = batch > gridDim.x ? gridDim.x + (u32)atomic_add(tickets, 1) : batch;
-            wide_request(v, a + b * stride_a, lda, first);
+            // Two warps begin T while the others send for this block, which arrives while T is completed.
+            if (owed)
+                wide_begin_t(shared->gram, stau, shared->half);
+            wide_request(v, a + b * stride_a, lda, first, owed ? 64 : 0);
             cp_async_commit();
             if (owed) {
+                block_sync();
                 wide_build_t(shared->gram, shared->half);
                 wide_put_t(shared->half, t);
                 fence_async_shared();
@@ -1641,30 +1641,18 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             if (filled && start < done && tid == 0)
                 bulk_wait<0>(); // the last V and T are in scratch
             if (filled && start < done) { // the first V travels while the block is scaled
-#line 144 "blocks/fused_wide_kernel.cuh"
-                if (start < split)
-                    wide_issue<false>(stage, start, 0);
-#line 148 "blocks/fused_wide_kernel.cuh"
+#line 149 "blocks/fused_wide_kernel.cuh"
                 if (start >= split)
                     wide_issue<true>(stage, start, 0);
-#line 151 "blocks/fused_wide_kernel.cuh"
+#line 152 "blocks/fused_wide_kernel.cuh"
             }
             const bool few = wide_scale(c, &shared->columns, bad, exponent);
-#line 154 "blocks/fused_wide_kernel.cuh"
-            const int was = split;
-            if (few && k < split)
-                split = k;
-#line 158 "blocks/fused_wide_kernel.cuh"
+#line 159 "blocks/fused_wide_kernel.cuh"
             if (filled && k > 0) {
                 block_sync();
-#line 161 "blocks/fused_wide_kernel.cuh"
-                wide_update<false>(c, 0, done < split ? done : split, turn, zero, true, stage);
-#line 164 "blocks/fused_wide_kernel.cuh"
-                if (split < done) {
-                    block_sync();
-                    wide_update<true>(c, split, done, turn, zero, start >= was, stage);
-                }
-#line 171 "blocks/fused_wide_kernel.cuh"
+#line 170 "blocks/fused_wide_kernel.cuh"
+                wide_update<true>(c, 0, done, turn, zero, true, stage);
+#line 172 "blocks/fused_wide_kernel.cuh"
             }
             {
                 const bool same = k + 1 < 8;
@@ -1684,7 +1672,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 tau[b * stride_tau + first + tid] = stau[tid];
         }
         if (info && tid == 0)
-            info[b] = bad[0] | bad[1] | (split < 8 ? 4 : 0);
+            info[b] = bad[0] | bad[1];
         block_sync();
     }
     if (tid == 0)

@@ -1,4 +1,4 @@
-#line 238 "families/fused.lua"
+#line 240 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -6,11 +6,11 @@
 #include "device/mma.cuh"
 #include "device/copy.cuh"
 #include "device/launch.cuh"
-#line 246 "families/fused.lua"
+#line 248 "families/fused.lua"
 #include "device/flag.cuh"
 #include "device/wgmma.cuh"
 #include "device/stmatrix.cuh"
-#line 253 "families/fused.lua"
+#line 255 "families/fused.lua"
 
 using namespace qrs;
 
@@ -181,13 +181,13 @@ QRS_DEV float wide_total(float x)
 
 #line 85 "blocks/fused_wide.cuh"
 // Block `first` of A on its way to shared memory (the caller commits and waits), where the planes of V go later, as it lies in A: sixteen bytes a
-// request, whole lines of memory. Swizzled so that a fragment is read without bank conflicts. What is past the matrix is zero.
-QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first)
+// request, whole lines of memory. Swizzled so that a fragment is read without bank conflicts. What is past the matrix is zero. By threads begin ..255.
+QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first, int begin)
 {
     const saddr to = to_saddr(v);
     const bool aligned = ((u64)a & 15) == 0 && (lda & 3) == 0;
     #pragma unroll 2
-    for (int e = threadIdx.x; e < 8192; e += 256) {
+    for (int e = (int)threadIdx.x < begin ? 8192 : (int)threadIdx.x - begin; e < 8192; e += 256 - begin) {
 #line 98 "blocks/fused_wide.cuh"
         const int row = e >> 4, col = (e & 15) * 4, at = row * 256 + (col * 4 ^ (row & 6) << 4);
         const float *from = a + row * lda + first + col;
@@ -296,7 +296,7 @@ QRS_DEV bool wide_largest(const wide_tile &c, wide_columns *s)
 
 // After wide_largest: scales a block as fused_load.cuh does (every column's largest magnitude to [1, 2) 2^LIFT; not finite: not scaled). Returns
 // whether a column's weight is concentrated on few rows, where one fp16 product is not enough: its 1-norm is below 0.6 sqrt(m) times
-// its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds that fail).
+// its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds that fail). Synchronises.
 QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
 {
     const int wg = wide_group(), l = lane();
@@ -314,6 +314,8 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
                 *bad = 1;
         }
     }
+#line 230 "blocks/fused_wide.cuh"
+    float sum[2] = {0.0f, 0.0f}, square[2] = {0.0f, 0.0f};
 #line 232 "blocks/fused_wide.cuh"
     #pragma unroll
     for (int j = 0; j < 4; j++)
@@ -322,10 +324,26 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
             const int h = i >> 1 & 1;
             const float x = f[h] * c[j][i];
             c[j][i] = x;
+#line 240 "blocks/fused_wide.cuh"
+            sum[h] += fabsf(x);
+            square[h] = fmaf(x, x, square[h]);
 #line 243 "blocks/fused_wide.cuh"
         }
-#line 260 "blocks/fused_wide.cuh"
-    return false;
+#line 245 "blocks/fused_wide.cuh"
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const f32x2 both = {wide_total(sum[h]), wide_total(square[h])};
+        if (first)
+            s->sums[wg][wide_column(h)] = both;
+    }
+    block_sync();
+    bool few = false;
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const f32x2 u = s->sums[0][l + 32 * h], d = s->sums[1][l + 32 * h];
+        few = few || (u.x + d.x) * (u.x + d.x) < 184.32f * (u.y + d.y);
+    }
+    return shfl((int)warp_any(few), 0);
 #line 262 "blocks/fused_wide.cuh"
 }
 
@@ -356,11 +374,24 @@ QRS_DEV void wide_write(const wide_tile &c, u8 *v, float *out, i64 ldh, int firs
     const bool aligned = ((u64)out & 15) == 0 && (ldh & 3) == 0;
 #line 300 "blocks/fused_wide.cuh"
     const int col = (threadIdx.x & 15) * 4, inside = 512 - first - col;
+    const int rows = end < 512 ? end : 512;
+    int row = begin + ((int)threadIdx.x >> 4);
+    if (aligned && inside >= 4)
+        #pragma unroll 1
+        for (; row + 48 < rows; row += 64) {
+            f32x4 x[4];
+            #pragma unroll
+            for (int r = 0; r < 4; r++)
+                x[r] = *(const f32x4 *)(v + (row + 16 * r) * 256 + (col * 4 ^ (row & 6) << 4));
+            #pragma unroll
+            for (int r = 0; r < 4; r++)
+                *(f32x4 *)(out + (row + 16 * r) * ldh + first + col) = x[r];
+        }
     #pragma unroll 1
-    for (int row = begin + ((int)threadIdx.x >> 4); row < (end < 512 ? end : 512); row += 16) {
+    for (; row < rows; row += 16) {
         const f32x4 x = *(const f32x4 *)(v + row * 256 + (col * 4 ^ (row & 6) << 4));
         float *to = out + row * ldh + first + col;
-#line 306 "blocks/fused_wide.cuh"
+#line 319 "blocks/fused_wide.cuh"
         if (aligned && inside >= 4) {
             *(f32x4 *)to = x;
         } else {
@@ -392,10 +423,10 @@ QRS_DEV void wide_keep_v(const wide_stage &s, int k, bool low)
     u8 *to = s.v + wide_v_place() + wide_trapezoid(k);
     const saddr from = to_saddr(dynamic_smem()) + 0;
     bulk_store(to, from, bytes);
-#line 338 "blocks/fused_wide.cuh"
+#line 351 "blocks/fused_wide.cuh"
     if (low)
         bulk_store(to + 294912, from + 65536, bytes);
-#line 341 "blocks/fused_wide.cuh"
+#line 354 "blocks/fused_wide.cuh"
     bulk_commit();
 }
 QRS_DEV void wide_keep_t(u8 *scratch, int k)
@@ -827,6 +858,206 @@ QRS_CALL void small_t(const float *gram, const float *tau, float *t)
     warp_sync();
     t_corner(gram, t);
 }
+#line 1 "blocks/gram_whole.cuh"
+// A panel of B columns from its whole Gram matrix, for panels much taller than wide: no sums over rows, so a column costs little more than its scalars.
+//
+// With X the top block (B x B) and G = P'P of all rows, for j = 0..B-1 (Householder reconstruction: Ballard, Demmel, Grigori, Jacquelin, Nguyen,
+// Solomonik 2014, with M taken along by Gauss-Jordan steps):
+//   r = G[j,:] / sqrt(G[j,j]); G -= r'r;
+//   s = -sign(X[j,j]); R[j,:] = s r; n = X[j,:] - R[j,:], zero before column j; tau = |n[j]| / r[j];
+//   X[i,:] -= (X[i,j] / n[j]) n and X[i,j] -> X[i,j] / n[j] for i /= j; X[j,:] = -n / n[j], X[j,j] = 1 / n[j].
+// Then X holds V's top block below its diagonal, and on and above it M, the inverse of the matrix of all n: V2 = P2 M. All of P's conditioning is
+// squared, where the recursion squares that of the rows below only: with 2 B rows and more a random panel loses 10 eps, with B thousands.
+// A zero column gets no reflector (r = 0, 1 / n[j] taken as 0). After it only zero columns may come: another one's G would lack row j.
+//
+// Parameters: B = 32 or 64; LD: row stride of X, G and R; LDM: of M; LEAST: share of a column's square that must be left of it.
+// Layout: half of the warps hold G and run a pair of columns ahead, the others hold X; thread (ty, tx) of 8 x B / 4 has rows R ty.. and columns 4 tx.. of it. A
+// pair's owners hand it round through shared memory, every thread finds its scalars itself, and one barrier a pair does for both.
+#line 16 "blocks/gram_whole.cuh"
+struct gram_pivots {
+    float g[2][64], x[2][64]; // the pair's rows of G and of X, zero in finished columns
+    float l[2][64];           // its columns of X
+};
+
+// The rows of a pair to shared memory. column: the first of its two in the four of the tile that begin at tile column `at`.
+template <int R> QRS_DEV void gram_give_rows(const float (&y)[8][4], float (*to)[64], int tx, int at, int column)
+{
+    const bool early = tx > at || (tx == at && column == 0), late = tx >= at;
+    #pragma unroll
+    for (int e = 0; e < 2; e++)
+        *(f32x4 *)(to[e] + 4 * tx) = {early ? y[R + e][0] : 0.0f, early ? y[R + e][1] : 0.0f, late ? y[R + e][2] : 0.0f, late ? y[R + e][3] : 0.0f};
+}
+template <int N> QRS_DEV void gram_read(float (&to)[N], const float *from)
+{
+    #pragma unroll
+    for (int i = 0; i < N; i += 4) {
+        const f32x4 v = *(const f32x4 *)(from + i);
+        to[i] = v.x, to[i + 1] = v.y, to[i + 2] = v.z, to[i + 3] = v.w;
+    }
+}
+
+// One pair of Cholesky steps: rows 2 Q, 2 Q + 1 of those that begin at 8 block.
+template <int Q> QRS_DEV void gram_cholesky_pair(float (&y)[8][4], gram_pivots &p, float *rv, int block, int tx, int ty)
+{
+    const int j = 8 * block + 2 * Q;
+    if (ty == block)
+        gram_give_rows<2 * Q>(y, p.g, tx, 2 * block + (Q >> 1), 2 * (Q & 1));
+    bar_sync(1, 256);
+    const f32x2 g0 = *(const f32x2 *)(p.g[0] + j);
+    const float below = p.g[1][j + 1];
+    float c0[4], c1[4], r0[8], r1[8];
+    gram_read(c0, p.g[0] + 4 * tx);
+    gram_read(c1, p.g[1] + 4 * tx);
+    gram_read(r0, p.g[0] + 8 * ty);
+    gram_read(r1, p.g[1] + 8 * ty);
+    const float q0 = g0.x == 0.0f ? 0.0f : rsqrt_normal(g0.x), w0 = q0 * q0, u = w0 * g0.y;
+    const float g1 = fmaf(-u, g0.y, below), q1 = g1 == 0.0f ? 0.0f : rsqrt_normal(g1), w1 = q1 * q1;
+    #pragma unroll
+    for (int c = 0; c < 4; c++)
+        c1[c] = fmaf(-u, c0[c], c1[c]);
+    if (ty == block) {
+        *(f32x4 *)(rv + j * 68 + 4 * tx) = {q0 * c0[0], q0 * c0[1], q0 * c0[2], q0 * c0[3]};
+        *(f32x4 *)(rv + (j + 1) * 68 + 4 * tx) = {q1 * c1[0], q1 * c1[1], q1 * c1[2], q1 * c1[3]};
+    }
+    if (2 * (int)warp() + 1 >= block) // else these rows are finished
+        #pragma unroll
+        for (int i = 0; i < 8; i++) {
+            const float a0 = w0 * r0[i], a1 = w1 * fmaf(-u, r0[i], r1[i]);
+            #pragma unroll
+            for (int c = 0; c < 4; c++)
+                y[i][c] = fmaf(-a1, c1[c], fmaf(-a0, c0[c], y[i][c]));
+        }
+}
+
+// The same pair's steps on X. sizes: n[j] by column.
+template <int Q> QRS_DEV void gram_jordan_pair(float (&y)[8][4], gram_pivots &p, const float *rv, float *sizes, int block, int tx, int ty)
+{
+    constexpr int A = 2 * Q, B = A + 1, C = 2 * (Q & 1), D = C + 1;
+    const int j = 8 * block + A, at = 2 * block + (Q >> 1);
+    const bool rows = ty == block, columns = tx == at;
+    if (rows)
+        gram_give_rows<A>(y, p.x, tx, at, C);
+    if (columns)
+        #pragma unroll
+        for (int i = 0; i < 8; i += 4) {
+            *(f32x4 *)(p.l[0] + 8 * ty + i) = {y[i][C], y[i + 1][C], y[i + 2][C], y[i + 3][C]};
+            *(f32x4 *)(p.l[1] + 8 * ty + i) = {y[i][D], y[i + 1][D], y[i + 2][D], y[i + 3][D]};
+        }
+    bar_sync(1, 256);
+    const f32x2 x0 = *(const f32x2 *)(p.x[0] + j), x1 = *(const f32x2 *)(p.x[1] + j), r0 = *(const f32x2 *)(rv + j * 69);
+    const float r1 = rv[(j + 1) * 69];
+    float n0[4], n1[4], c0[4], c1[4], e0[8], e1[8];
+    gram_read(n0, p.x[0] + 4 * tx);
+    gram_read(n1, p.x[1] + 4 * tx);
+    gram_read(c0, rv + j * 68 + 4 * tx);
+    gram_read(c1, rv + (j + 1) * 68 + 4 * tx);
+    gram_read(e0, p.l[0] + 8 * ty);
+    gram_read(e1, p.l[1] + 8 * ty);
+    const float s0 = copysignf(1.0f, x0.x), size0 = fmaf(s0, r0.x, x0.x), inv0 = r0.x == 0.0f ? 0.0f : rcp_normal(size0);
+    const float n01 = fmaf(s0, r0.y, x0.y), l10 = x1.x * inv0, x11 = fmaf(-l10, n01, x1.y);
+    const float s1 = copysignf(1.0f, x11), size1 = fmaf(s1, r1, x11), inv1 = r1 == 0.0f ? 0.0f : rcp_normal(size1);
+    #pragma unroll
+    for (int c = 0; c < 4; c++) {
+        n0[c] = fmaf(s0, c0[c], n0[c]);
+        n1[c] = fmaf(s1, c1[c], fmaf(-l10, n0[c], n1[c]));
+    }
+    #pragma unroll
+    for (int i = 0; i < 8; i++) {
+        e0[i] *= inv0;
+        e1[i] = fmaf(-e0[i], n01, e1[i]) * inv1;
+    }
+    float last = e0[B];
+    if (rows) { // these two turn into rows of M
+        const bool early = tx > at || (columns && C == 0), late = tx >= at;
+        #pragma unroll
+        for (int c = 0; c < 4; c++) {
+            y[A][c] = (c < 2 ? early : late) ? 0.0f : y[A][c];
+            y[B][c] = (c < 2 ? early : late) ? 0.0f : y[B][c];
+        }
+        e0[A] = inv0;
+        e1[A] = -inv0 * n01 * inv1;
+        e0[B] = 0.0f;
+        e1[B] = inv1;
+        if (columns)
+            sizes[j] = size0, sizes[j + 1] = size1;
+    }
+    #pragma unroll
+    for (int i = 0; i < 8; i++) {
+        #pragma unroll
+        for (int c = 0; c < 4; c++)
+            y[i][c] = fmaf(-e1[i], n1[c], fmaf(-e0[i], n0[c], y[i][c]));
+        if (columns) {
+            y[i][C] = i == B ? last : e0[i];
+            y[i][D] = e1[i];
+        }
+    }
+}
+
+// Threads 0..255 call. x: top block; rv (may be its place): becomes R on and above the diagonal and V below; gram: G; left, right: M's halves, columns
+// keeping their numbers (right may be G's place). whole: G's diagonal. Returns false, in some thread, unless the pivots can be trusted. Synchronises.
+QRS_CALL bool gram_whole(const float *x, const float *gram, float *rv, float *left, float *right, float *whole, gram_pivots *sides, float *tau)
+{
+    const int tid = threadIdx.x, tx = tid & 15, ty = tid / 16 & 7;
+    const bool second = shfl((int)warp() / 4, 0);
+    float y[8][4];
+    #pragma unroll
+    for (int i = 0; i < 8; i++)
+        gram_read(y[i], (second ? x : gram) + (8 * ty + i) * 68 + 4 * tx);
+    if (tid < 64)
+        whole[tid] = gram[tid * 69];
+    if (!second) {
+        #pragma unroll 1
+        for (int block = 0; block < 8; block++) {
+#line 151 "blocks/gram_whole.cuh"
+            gram_cholesky_pair<0>(y, sides[0], rv, block, tx, ty);
+#line 151 "blocks/gram_whole.cuh"
+            gram_cholesky_pair<1>(y, sides[1], rv, block, tx, ty);
+#line 151 "blocks/gram_whole.cuh"
+            gram_cholesky_pair<2>(y, sides[0], rv, block, tx, ty);
+#line 151 "blocks/gram_whole.cuh"
+            gram_cholesky_pair<3>(y, sides[1], rv, block, tx, ty);
+#line 153 "blocks/gram_whole.cuh"
+        }
+        bar_sync(1, 256);
+    } else {
+        bar_sync(1, 256);
+        #pragma unroll 1
+        for (int block = 0; block < 8; block++) {
+#line 160 "blocks/gram_whole.cuh"
+            gram_jordan_pair<0>(y, sides[0], rv, tau, block, tx, ty);
+#line 160 "blocks/gram_whole.cuh"
+            gram_jordan_pair<1>(y, sides[1], rv, tau, block, tx, ty);
+#line 160 "blocks/gram_whole.cuh"
+            gram_jordan_pair<2>(y, sides[0], rv, tau, block, tx, ty);
+#line 160 "blocks/gram_whole.cuh"
+            gram_jordan_pair<3>(y, sides[1], rv, tau, block, tx, ty);
+#line 162 "blocks/gram_whole.cuh"
+        }
+        bar_sync(4, 128);
+        #pragma unroll
+        for (int i = 0; i < 8; i++) {
+            const int row = 8 * ty + i;
+            f32x4 *at = (f32x4 *)(rv + row * 68 + 4 * tx);
+            const f32x4 r = *at;
+            const float s = -copysignf(1.0f, tau[row]), r4[4] = {s * r.x, s * r.y, s * r.z, s * r.w};
+            float v[4], m[4];
+            #pragma unroll
+            for (int c = 0; c < 4; c++) {
+                v[c] = row > 4 * tx + c ? y[i][c] : r4[c];
+                m[c] = row > 4 * tx + c ? 0.0f : y[i][c];
+            }
+            *at = {v[0], v[1], v[2], v[3]};
+            *(f32x4 *)((tx < 8 ? left : right) + row * 68 + 4 * tx) = {m[0], m[1], m[2], m[3]};
+        }
+    }
+    bar_sync(1, 256);
+    if (tid >= 64)
+        return true;
+    // What cancelled cannot be trusted, nor a zero that only cancellation made. NaN fails.
+    const float r = fabsf(rv[tid * 69]), of = whole[tid];
+    tau[tid] = r == 0.0f ? 0.0f : div_rn(fabsf(tau[tid]), r);
+    return r == 0.0f ? of == 0.0f && (tid == 63 || whole[tid + 1] == 0.0f) : r * r >= 1e-6f * of;
+}
 #line 1 "blocks/gram_pair.cuh"
 // A panel of 64 columns as two Gram recursions of 32 with a block update between them: 64 at once cost 454 cycles a column, two of 32 about 300.
 //
@@ -843,7 +1074,12 @@ struct wide_shared {
     wide_columns columns;
     float down[64], up[64]; // powers of two: what is packed, times down, has its columns' largest magnitudes in [32, 64)
     float back[64], whole[64];
-    gram_buffers recursion;
+#line 17 "blocks/gram_pair.cuh"
+    union {
+        gram_buffers recursion;
+        gram_pivots pivots[2];
+    };
+#line 24 "blocks/gram_pair.cuh"
 };
 
 // All 256 threads call. s->rv: top block, becomes R on and above the diagonal and V below. s->gram: G of the rows below; its right half becomes M's,
@@ -905,7 +1141,7 @@ QRS_CALL bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
 // A panel of 64 columns in registers (the fragments of fused_wide.cuh): Gram recursion on the top block, everything tall by warpgroup products,
 // and a plain column-by-column way to fall back to.
 //
-// Parameters: M, N, K, NT, J, LIMIT, LOOSE (gram_panel.cuh), OUT.
+// Parameters: M, N, K, NT, J, LIMIT, LOOSE (gram_panel.cuh), OUT; WHOLE: tall panels by gram_whole.cuh.
 
 // Exponent that brings `most` to [32, 64), bounded so that its powers of two are normal.
 QRS_DEV int wide_shift(float most)
@@ -963,14 +1199,14 @@ QRS_DEV void wide_give_top(float (&c)[32], const wide_shared *s)
         c[i] = at[(8 * (i >> 2) + (i & 1)) * 68 + 8 * (i >> 1 & 1)];
 }
 
-// s->down and s->up from the tiles below the top block. Synchronises.
-QRS_DEV void wide_measure(const wide_tile &c, int tiles, wide_shared *s)
+// s->down and s->up from tiles begin .. tiles-1. Synchronises.
+QRS_DEV void wide_measure(const wide_tile &c, int begin, int tiles, wide_shared *s)
 {
     const int wg = wide_group();
     float most[2] = {0.0f, 0.0f}; // NaN goes by, but not by the recursion's test
     #pragma unroll
     for (int j = 0; j < 4; j++)
-        if (2 * j + wg > 0 && 2 * j + wg < tiles)
+        if (2 * j + wg >= begin && 2 * j + wg < tiles)
             #pragma unroll
             for (int i = 0; i < 32; i++)
                 most[i >> 1 & 1] = fmaxf(most[i >> 1 & 1], fabsf(c[j][i]));
@@ -1166,8 +1402,8 @@ QRS_DEV void wide_below(wide_tile &c, u8 *v, int tiles, bool rows, wide_shared *
 }
 
 // After wide_finish_top and wide_below: true when a column and its tau disagree; otherwise, or when anyway, tau becomes 2 / (v'v) of the v that is
-// stored. The test is gram_panel.cuh's. Synchronises, but for tau.
-QRS_DEV bool wide_disagrees(bool anyway, wide_shared *s, float *tau)
+// stored. The test is gram_panel.cuh's; with the whole Gram matrix (tall) a tail that adds nothing may be zero, where LAPACK has tau = 0. Synchronises, but for tau.
+QRS_DEV bool wide_disagrees(bool anyway, bool tall, wide_shared *s, float *tau)
 {
     block_sync();
     float now = 0.0f;
@@ -1178,7 +1414,7 @@ QRS_DEV bool wide_disagrees(bool anyway, wide_shared *s, float *tau)
                                ((s->columns.top[0][col] + s->columns.top[1][col]) + (s->columns.top[2][col] + s->columns.top[3][col])));
         const float was = tau[col], off = fabsf(fmaf(0.5f * was, square, -1.0f));
         const float left = sqrt_rn(warp_max(fmaxf(s->whole[lane()], s->whole[lane() + 32])));
-        wrong = !(was == 0.0f || (off <= 0.0001f && off * fminf(0x1p-6f * left, 1.0f) <= 5.24288e-06f));
+        wrong = !(was == 0.0f || ((square > 1.0f || !tall) && off <= 0.000262144f && off * fminf(0x1p-6f * left, 1.0f) <= 0.000262144f));
         now = was == 0.0f ? 0.0f : div_rn(2.0f, square);
     }
     if (block_any(wrong) && !anyway)
@@ -1242,7 +1478,7 @@ QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, fl
         }
     // A warp that is to give the next column updates that one first, and its others when it has; it finds out by a barrier a warp. The eight places where
     // columns go round suffice: who writes to one again has read a column of every other warp since, and they had read this one by then.
-    const saddr given = to_saddr(dynamic_smem()) + 213536;
+    const saddr given = to_saddr(dynamic_smem()) + 229920;
     float x[4][4], f = 0.0f;
     #pragma unroll
     for (int r = 0; r < 4; r++)
@@ -1444,6 +1680,9 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
                         bool later, bool low, wide_shared *s, float *tau)
 {
     const int steps = 512 - 64 * k < 64 ? 512 - 64 * k : 64, tiles = panel ? 8 - k : 0, turn = k < 8 ? k : 0;
+#line 552 "blocks/fused_wide_panel.cuh"
+    const bool tall = 512 - 64 * k >= 128; // its whole Gram matrix will do
+#line 554 "blocks/fused_wide_panel.cuh"
     bool rows = false;
     block_sync(); // everybody is done with the update, and knows the exponents
     float f[2] = {wide_apply(c, 0, exponent[wide_column(0)] - QRS_LIFT, tiles), wide_apply(c, 1, exponent[wide_column(1)] - QRS_LIFT, tiles)};
@@ -1455,12 +1694,13 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
             return rows;
         if (pass == 0) {
             wide_take_top(c[0], s->rv, (f32x4 *)t);
-            wide_measure(c, tiles, s);
+            wide_measure(c, tall ? 0 : 1, tiles, s);
         }
-        wide_pack(c, v, 1 - pass, tiles, pass == 0 || shfl((int)low, 0), s);
+        wide_pack(c, v, tall || pass ? 0 : 1, tiles, pass == 0 || shfl((int)low, 0), s);
         if (pass)
             break;
-        const bool good = gram_pair(s, tau, steps, k == 7);
+#line 571 "blocks/fused_wide_panel.cuh"
+        const bool good = tall ? gram_whole(s->rv, s->gram, s->rv, s->half, s->gram, s->whole, s->pivots, tau) : gram_pair(s, tau, steps, k == 7);
         rows = block_any(!good);
         #pragma unroll 1
         for (int attempt = 0; attempt < 2; attempt++) {
@@ -1470,7 +1710,7 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
                 wide_pack_m(s);
             wide_finish_top(out, ldh, k, exponent, s);
             wide_below(c, v, tiles, shfl((int)rows, 0), s);
-            if (!wide_disagrees(rows, s, tau))
+            if (!wide_disagrees(rows, tall, s, tau))
                 break;
             rows = true;
         }
@@ -1494,7 +1734,7 @@ template <bool SPLIT> QRS_DEV void wide_issue(const wide_stage &s, int p, int sl
     if (threadIdx.x != 0)
         return;
     const u32 bytes = (8 - p) * 8192;
-    const saddr base = to_saddr(dynamic_smem()), bar = base + 213520 + 8 * slot;
+    const saddr base = to_saddr(dynamic_smem()), bar = base + 229904 + 8 * slot;
     mbar_expect(bar, (SPLIT ? 2 * bytes : bytes) + 16384);
     bulk_load(base + 0 + slot * 65536, s.v + wide_v_place() + wide_trapezoid(p), bytes, bar);
     bulk_load(base + 196608 + slot * 16384, s.t + wide_t_place() + p * 16384, 16384, bar);
@@ -1519,7 +1759,7 @@ template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end,
         const saddr v = base + 0 + slot * 65536, t = base + 196608 + slot * 16384;
         float *x = (float *)(dynamic_smem() + 131072 + slot * 32768);
         if (p >= 0) {
-            mbar_wait(base + 213520 + 8 * slot, s.phases >> slot & 1);
+            mbar_wait(base + 229904 + 8 * slot, s.phases >> slot & 1);
             s.phases ^= 1u << slot;
             wide_gather<SPLIT>(c, p, turn, v, x);
             block_sync();
@@ -1561,17 +1801,17 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 {
     u8 *smem = dynamic_smem();
     wide_shared *shared = (wide_shared *)(smem + 131072);
-    float *stau = (float *)(smem + 212992);
-    int *exponent = (int *)(smem + 213248), *bad = (int *)(smem + 213504);
+    float *stau = (float *)(smem + 229376);
+    int *exponent = (int *)(smem + 229632), *bad = (int *)(smem + 229888);
     i64 *following = (i64 *)(bad + 2);
     u8 *v = smem + 0, *t = smem + 196608;
     const int tid = (int)threadIdx.x;
     if (tid == 0) {
-        mbar_init(to_saddr(smem + 213520), 1);
-        mbar_init(to_saddr(smem + 213528), 1);
+        mbar_init(to_saddr(smem + 229904), 1);
+        mbar_init(to_saddr(smem + 229912), 1);
         #pragma unroll 1
         for (int w = 0; w < 8; w++)
-            mbar_init(to_saddr(smem + 213536) + 8 * w, WIDE_GIVERS);
+            mbar_init(to_saddr(smem + 229920) + 8 * w, WIDE_GIVERS);
         fence_mbar_init();
     }
     wide_stage stage = {v_scratch, t_scratch, 0};
@@ -1583,16 +1823,13 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
     #pragma unroll 1
     for (i64 b = blockIdx.x; b < batch; b = *following) {
         u32 zero = 0;    // bit p: panel p was zero throughout and has no reflectors
-        int split = 0; // panels from `split` on have a low plane, and use it
+        int split = 8; // panels from `split` on have a low plane, and use it
         if (tid == 0)
             bad[0] = bad[1] = 0;
         #pragma unroll 1
         for (int k = 0; k < 8; k++) {
             const int first = 64 * k, done = k < 8 ? k : 8, turn = k < 8 ? k : 0;
-            // T of the last panel, while its V leaves shared memory and then this block arrives there.
-            const bool owed = k > 0 && k <= 7 && !(zero >> (k - 1) & 1);
-            if (owed)
-                wide_begin_t(shared->gram, stau, shared->half);
+            const bool owed = k > 0 && k <= 7 && !(zero >> (k - 1) & 1); // T of the last panel
             if (tid == 0) {
                 if (k == 0)
                     bulk_wait<0>(); // what the matrix before kept is not to land on what this one keeps
@@ -1602,9 +1839,13 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             block_sync();
             if (k == 0 && tid == 0)
                 *following = batch > gridDim.x ? gridDim.x + (u32)atomic_add(tickets, 1) : batch;
-            wide_request(v, a + b * stride_a, lda, first);
+            // Two warps begin T while the others send for this block, which arrives while T is completed.
+            if (owed)
+                wide_begin_t(shared->gram, stau, shared->half);
+            wide_request(v, a + b * stride_a, lda, first, owed ? 64 : 0);
             cp_async_commit();
             if (owed) {
+                block_sync();
                 wide_build_t(shared->gram, shared->half);
                 wide_put_t(shared->half, t);
                 fence_async_shared();
@@ -1623,18 +1864,30 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             if (filled && start < done && tid == 0)
                 bulk_wait<0>(); // the last V and T are in scratch
             if (filled && start < done) { // the first V travels while the block is scaled
-#line 148 "blocks/fused_wide_kernel.cuh"
+#line 145 "blocks/fused_wide_kernel.cuh"
+                if (start < split)
+                    wide_issue<false>(stage, start, 0);
+#line 149 "blocks/fused_wide_kernel.cuh"
                 if (start >= split)
                     wide_issue<true>(stage, start, 0);
-#line 151 "blocks/fused_wide_kernel.cuh"
+#line 152 "blocks/fused_wide_kernel.cuh"
             }
             const bool few = wide_scale(c, &shared->columns, bad, exponent);
-#line 158 "blocks/fused_wide_kernel.cuh"
+#line 155 "blocks/fused_wide_kernel.cuh"
+            const int was = split;
+            if (few && k < split)
+                split = k;
+#line 159 "blocks/fused_wide_kernel.cuh"
             if (filled && k > 0) {
                 block_sync();
-#line 169 "blocks/fused_wide_kernel.cuh"
-                wide_update<true>(c, 0, done, turn, zero, true, stage);
-#line 171 "blocks/fused_wide_kernel.cuh"
+#line 162 "blocks/fused_wide_kernel.cuh"
+                wide_update<false>(c, 0, done < split ? done : split, turn, zero, true, stage);
+#line 165 "blocks/fused_wide_kernel.cuh"
+                if (split < done) {
+                    block_sync();
+                    wide_update<true>(c, split, done, turn, zero, start >= was, stage);
+                }
+#line 172 "blocks/fused_wide_kernel.cuh"
             }
             {
                 const bool same = k + 1 < 8;
@@ -1654,7 +1907,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 tau[b * stride_tau + first + tid] = stau[tid];
         }
         if (info && tid == 0)
-            info[b] = bad[0] | bad[1];
+            info[b] = bad[0] | bad[1] | (split < 8 ? 4 : 0);
         block_sync();
     }
     if (tid == 0)
