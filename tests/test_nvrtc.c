@@ -275,6 +275,25 @@ static void reports_are_read_from_the_compilers_log(void **state) {
     qrt_cubin_free(cubin);
 }
 
+/* NVRTC from 12.9 on keeps cubins by itself where there is a driver, without their logs. */
+static void what_is_compiled_again_is_reported_again(void **state) {
+    (void)state;
+    qg_error err = {0};
+    qrt_compiler *forgetful;
+    static const char source[] = "extern \"C\" __global__ void again(float *a) { a[threadIdx.x] *= 3.0f; }\n";
+    if (qrt_compiler_open(&(qrt_compiler_options){.no_cache = true}, &forgetful, &err))
+        fail_with("compiler", &err);
+    for (int i = 0; i < 2; i++) {
+        qrt_cubin *cubin;
+        if (qrt_compile(forgetful, lib, source, strlen(source), 90, &cubin, &err)) fail_with("compile", &err);
+        assert_int_equal(cubin->origin, QRT_COMPILED);
+        assert_int_equal(cubin->kernel_count, 1);
+        assert_true(cubin->kernels[0].registers > 0);
+        qrt_cubin_free(cubin);
+    }
+    qrt_compiler_close(forgetful);
+}
+
 static void errors_name_the_templates_file_and_line(void **state) {
     (void)state;
     qg_error err = {0};
@@ -290,6 +309,7 @@ static void errors_name_the_templates_file_and_line(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reports_are_read_from_the_compilers_log),
+        cmocka_unit_test(what_is_compiled_again_is_reported_again),
         cmocka_unit_test(errors_name_the_templates_file_and_line),
         cmocka_unit_test(contest_set_compiles_clean),
         cmocka_unit_test(small_set_compiles_clean),
