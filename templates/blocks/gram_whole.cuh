@@ -35,13 +35,15 @@ template <int N> QRS_DEV void gram_read(float (&to)[N], const float *from)
     }
 }
 
-// One pair of Cholesky steps: rows 2 Q, 2 Q + 1 of those that begin at ${R} block.
-template <int Q> QRS_DEV void gram_cholesky_pair(float (&y)[${R}][4], gram_pivots &p, float *rv, int block, int tx, int ty)
+// One pair of Cholesky steps: rows 2 Q, 2 Q + 1 of those that begin at ${R} block, given to all and, after a barrier, taken.
+template <int Q> QRS_DEV void gram_give_g(const float (&y)[${R}][4], gram_pivots &p, int block, int tx, int ty)
 {
-    const int j = ${R} * block + 2 * Q;
     if (ty == block)
         gram_give_rows<2 * Q>(y, p.g, tx, ${R // 4} * block + (Q >> 1), 2 * (Q & 1));
-    bar_sync(1, ${2 * T});
+}
+template <int Q> QRS_DEV void gram_cholesky_pair(float (&y)[${R}][4], const gram_pivots &p, float *rv, int block, int tx, int ty)
+{
+    const int j = ${R} * block + 2 * Q;
     const f32x2 g0 = *(const f32x2 *)(p.g[0] + j);
     const float below = p.g[1][j + 1];
     float c0[4], c1[4], r0[${R}], r1[${R}];
@@ -69,20 +71,24 @@ template <int Q> QRS_DEV void gram_cholesky_pair(float (&y)[${R}][4], gram_pivot
 }
 
 // The same pair's steps on X. sizes: n[j] by column.
-template <int Q> QRS_DEV void gram_jordan_pair(float (&y)[${R}][4], gram_pivots &p, const float *rv, float *sizes, int block, int tx, int ty)
+template <int Q> QRS_DEV void gram_give_x(const float (&y)[${R}][4], gram_pivots &p, int block, int tx, int ty)
 {
-    constexpr int A = 2 * Q, B = A + 1, C = 2 * (Q & 1), D = C + 1;
-    const int j = ${R} * block + A, at = ${R // 4} * block + (Q >> 1);
-    const bool rows = ty == block, columns = tx == at;
-    if (rows)
-        gram_give_rows<A>(y, p.x, tx, at, C);
-    if (columns)
+    constexpr int C = 2 * (Q & 1), D = C + 1;
+    const int at = ${R // 4} * block + (Q >> 1);
+    if (ty == block)
+        gram_give_rows<2 * Q>(y, p.x, tx, at, C);
+    if (tx == at)
         #pragma unroll
         for (int i = 0; i < ${R}; i += 4) {
             *(f32x4 *)(p.l[0] + ${R} * ty + i) = {y[i][C], y[i + 1][C], y[i + 2][C], y[i + 3][C]};
             *(f32x4 *)(p.l[1] + ${R} * ty + i) = {y[i][D], y[i + 1][D], y[i + 2][D], y[i + 3][D]};
         }
-    bar_sync(1, ${2 * T});
+}
+template <int Q> QRS_DEV void gram_jordan_pair(float (&y)[${R}][4], const gram_pivots &p, const float *rv, float *sizes, int block, int tx, int ty)
+{
+    constexpr int A = 2 * Q, B = A + 1, C = 2 * (Q & 1), D = C + 1;
+    const int j = ${R} * block + A, at = ${R // 4} * block + (Q >> 1);
+    const bool rows = ty == block, columns = tx == at;
     const f32x2 x0 = *(const f32x2 *)(p.x[0] + j), x1 = *(const f32x2 *)(p.x[1] + j), r0 = *(const f32x2 *)(rv + j * ${LD + 1});
     const float r1 = rv[(j + 1) * ${LD + 1}];
     float n0[4], n1[4], c0[4], c1[4], e0[${R}], e1[${R}];
@@ -132,6 +138,22 @@ template <int Q> QRS_DEV void gram_jordan_pair(float (&y)[${R}][4], gram_pivots 
     }
 }
 
+// Pair Q of the block for G, and the one before it for X, if there is one: both come to the same barrier.
+template <int Q> QRS_DEV void gram_pair_of_both(float (&y)[${R}][4], gram_pivots *sides, float *rv, float *sizes, bool second, int block, int tx, int ty)
+{
+    constexpr int P = (Q + ${R // 2 - 1}) % ${R // 2};
+    const int before = Q == 0 ? block - 1 : block;
+    if (!second && block < 8)
+        gram_give_g<Q>(y, sides[Q & 1], block, tx, ty);
+    else if (second && before >= 0)
+        gram_give_x<P>(y, sides[P & 1], before, tx, ty);
+    bar_sync(1, ${2 * T});
+    if (!second && block < 8)
+        gram_cholesky_pair<Q>(y, sides[Q & 1], rv, block, tx, ty);
+    else if (second && before >= 0)
+        gram_jordan_pair<P>(y, sides[P & 1], rv, sizes, before, tx, ty);
+}
+
 // Threads 0..${2 * T - 1} call. x: top block; rv (may be its place): becomes R on and above the diagonal and V below; gram: G; left, right: M's halves, columns
 // keeping their numbers (right may be G's place). whole: G's diagonal. Returns false, in some thread, unless the pivots can be trusted. Synchronises.
 QRS_CALL bool gram_whole(const float *x, const float *gram, float *rv, float *left, float *right, float *whole, gram_pivots *sides, float *tau)
@@ -144,22 +166,16 @@ QRS_CALL bool gram_whole(const float *x, const float *gram, float *rv, float *le
         gram_read(y[i], (second ? x : gram) + (${R} * ty + i) * ${LD} + 4 * tx);
     if (tid < ${B})
         whole[tid] = gram[tid * ${LD + 1}];
-    if (!second) {
-        #pragma unroll 1
-        for (int block = 0; block < 8; block++) {
-% for q = 0, R // 2 - 1 do
-            gram_cholesky_pair<${q}>(y, sides[${q % 2}], rv, block, tx, ty);
+    #pragma unroll 1
+    for (int block = 0; block <= 8; block++) {
+        gram_pair_of_both<0>(y, sides, rv, tau, second, block, tx, ty);
+        if (block == 8)
+            break;
+% for q = 1, R // 2 - 1 do
+        gram_pair_of_both<${q}>(y, sides, rv, tau, second, block, tx, ty);
 % end
-        }
-        bar_sync(1, ${2 * T});
-    } else {
-        bar_sync(1, ${2 * T});
-        #pragma unroll 1
-        for (int block = 0; block < 8; block++) {
-% for q = 0, R // 2 - 1 do
-            gram_jordan_pair<${q}>(y, sides[${q % 2}], rv, tau, block, tx, ty);
-% end
-        }
+    }
+    if (second) {
         bar_sync(4, ${T});
         #pragma unroll
         for (int i = 0; i < ${R}; i++) {
