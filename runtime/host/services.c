@@ -46,6 +46,7 @@ const qhx_services qhx_service_table = {
     .tma_store = qhx_tma_store,
     .st_async = qhx_st_async,
     .wgmma = qhx_wgmma,
+    .wgmma_shared = qhx_wgmma_shared,
     .wgmma_order = qhx_wgmma_order,
     .clock = clock_of,
 };

@@ -81,10 +81,10 @@ typedef struct qhx_fibre {
 /* An issued wgmma of one warp, computed when it is waited for (or at once, as the order says). */
 typedef struct qhx_product {
     float *d[QHX_LANES];
-    uint32_t a[QHX_LANES][4];
-    uint64_t desc;
-    int n;
-    bool accumulate, transposed, done;
+    uint32_t a[QHX_LANES][4]; /* unless a_shared */
+    uint64_t desc, desc_a;
+    int n, rows; /* the first of its 16 rows of A and D */
+    bool accumulate, transposed, done, a_shared, a_transposed;
     uint32_t group;
 } qhx_product;
 

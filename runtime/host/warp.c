@@ -98,7 +98,7 @@ static const struct {
     [QHX_WARP_OR] = {"redux_or", do_or},
     [QHX_WARP_MMA] = {"mma", qhx_mma_work},
     [QHX_WARP_LDMATRIX] = {"ldmatrix", qhx_ldmatrix_work},
-    [QHX_WARP_WGMMA] = {"wgmma_f16_rs", qhx_wgmma_work},
+    [QHX_WARP_WGMMA] = {"wgmma_f16_rs or _ss", qhx_wgmma_work},
     [QHX_WARP_WGMMA_FENCE] = {"wgmma_fence", qhx_wgmma_fence_work},
     [QHX_WARP_WGMMA_COMMIT] = {"wgmma_commit", qhx_wgmma_commit_work},
     [QHX_WARP_WGMMA_WAIT] = {"wgmma_wait", qhx_wgmma_wait_work},

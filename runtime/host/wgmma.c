@@ -22,7 +22,7 @@ static tile decode(uint64_t desc) {
                   (uint32_t)(desc >> 32 & 0x3fff) << 4, swizzles[desc >> 62]};
 }
 
-/* Byte address of element (k, n) of B before the swizzle. */
+/* Byte address of element (k, n) of B before the swizzle; of A, (k, row). */
 static uint32_t place(const tile *b, bool transposed, uint32_t k, uint32_t n) {
     uint32_t row = b->swizzle ? b->swizzle : 16, wide = row / 2;
     if (!transposed && b->swizzle) return b->start + n / 8 * b->sbo + n % 8 * row + 2 * k;
@@ -36,18 +36,25 @@ static uint32_t swizzled(uint32_t address, uint32_t swizzle) {
     return address ^ (address >> 7 & mask) << 4;
 }
 
+static double element(qhx_fibre *f, const tile *t, bool transposed, uint32_t k, uint32_t n) {
+    uint16_t h;
+    memcpy(&h, qhx_shared_at(f, swizzled(place(t, transposed, k, n), t->swizzle), 2, 2), sizeof h);
+    return (double)qhx_half_float(h);
+}
+
 static void load_b(qhx_fibre *f, const qhx_product *p, double (*b)[MAX_N]) {
     tile t = decode(p->desc);
     for (uint32_t k = 0; k < DEPTH; k++)
-        for (uint32_t n = 0; n < (uint32_t)p->n; n++) {
-            uint32_t address = swizzled(place(&t, p->transposed, k, n), t.swizzle);
-            uint16_t h;
-            memcpy(&h, qhx_shared_at(f, address, 2, 2), sizeof h);
-            b[k][n] = (double)qhx_half_float(h);
-        }
+        for (uint32_t n = 0; n < (uint32_t)p->n; n++)
+            b[k][n] = element(f, &t, p->transposed, k, n);
 }
 
-static void load_a(const qhx_product *p, double (*a)[DEPTH]) {
+static void load_a(qhx_fibre *f, const qhx_product *p, double (*a)[DEPTH]) {
+    tile t = decode(p->desc_a);
+    for (uint32_t i = 0; i < ROWS && p->a_shared; i++)
+        for (uint32_t k = 0; k < DEPTH; k++)
+            a[i][k] = element(f, &t, p->a_transposed, k, (uint32_t)p->rows + i);
+    if (p->a_shared) return;
     for (int lane = 0; lane < QHX_LANES; lane++)
         for (int i = 0; i < 4; i++)
             for (int e = 0; e < 2; e++)
@@ -57,7 +64,7 @@ static void load_a(const qhx_product *p, double (*a)[DEPTH]) {
 
 static void compute(qhx_fibre *f, qhx_product *p) {
     double a[ROWS][DEPTH], b[DEPTH][MAX_N], row[MAX_N];
-    load_a(p, a);
+    load_a(f, p, a);
     load_b(f, p, b);
     for (int i = 0; i < ROWS; i++) {
         memset(row, 0, sizeof row);
@@ -122,7 +129,11 @@ void qhx_wgmma_work(qhx_warp *w) {
         memcpy(p->a[i], w->fibre[i].word, sizeof p->a[i]);
     }
     p->n = f->arg;
+    p->rows = (int)((w - f->block->warp) & 3) * ROWS;
     p->desc = f->value;
+    p->a_shared = f->flags & 4;
+    p->a_transposed = f->flags & 8;
+    if (p->a_shared) memcpy(&p->desc_a, f->word, sizeof p->desc_a);
     p->accumulate = f->flags & 1;
     p->transposed = f->flags & 2;
     p->group = w->product_group;
@@ -156,6 +167,17 @@ void qhx_wgmma(qhx_thread *t, float *d, int n, const uint32_t *a, uint64_t desc,
     f->value = desc;
     f->flags = (accumulate != 0) | (trans_b != 0) << 1;
     memcpy(f->word, a, 4 * sizeof *a);
+    qhx_warp_join(f, QHX_WARP_WGMMA, file, line);
+}
+
+void qhx_wgmma_shared(qhx_thread *t, float *d, int n, uint64_t desc_a, uint64_t desc, int accumulate,
+                      int trans_a, int trans_b, QHX_AT) {
+    qhx_fibre *f = qhx_fibre_of(t);
+    f->d = d;
+    f->arg = n;
+    f->value = desc;
+    f->flags = (accumulate != 0) | (trans_b != 0) << 1 | 4 | (trans_a != 0) << 3;
+    memcpy(f->word, &desc_a, sizeof desc_a);
     qhx_warp_join(f, QHX_WARP_WGMMA, file, line);
 }
 

@@ -7,6 +7,8 @@
 
 void qhx_wgmma(qhx_thread *t, float *d, int n, const uint32_t *a, uint64_t desc, int accumulate, int trans_b,
                QHX_AT);
+void qhx_wgmma_shared(qhx_thread *t, float *d, int n, uint64_t desc_a, uint64_t desc, int accumulate,
+                      int trans_a, int trans_b, QHX_AT);
 void qhx_wgmma_order(qhx_thread *t, int op, int keep, QHX_AT);
 void qhx_wgmma_work(qhx_warp *w);
 void qhx_wgmma_fence_work(qhx_warp *w);

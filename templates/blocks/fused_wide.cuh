@@ -62,6 +62,17 @@ QRS_DEV void wide_product(float (&d)[32], const u32 (&a)[4], const u32 (&al)[4],
     wgmma_f16_rs<64, TRANS>(d, a[0], a[1], a[2], a[3], wide_whole(b), true);
 }
 
+// D += X'X of 16 rows of a tile that lies at b, where its low plane is there with three products.
+template <bool SPLIT> QRS_DEV void wide_square(float (&d)[32], u32 b)
+{
+    const u32 l = wide_further(b, ${NT * 8192});
+    if (SPLIT) {
+        wgmma_f16_ss<64, true, true>(d, wide_whole(l), wide_whole(b), true);
+        wgmma_f16_ss<64, true, true>(d, wide_whole(b), wide_whole(l), true);
+    }
+    wgmma_f16_ss<64, true, true>(d, wide_whole(b), wide_whole(b), true);
+}
+
 // Magnitudes compare as integers, and NaN and infinity come out on top.
 QRS_DEV u32 wide_larger(u32 most, float x)
 {

@@ -96,38 +96,37 @@ QRS_DEV void wide_pack(wide_tile &c, u8 *v, int begin, int tiles, bool low, wide
     #pragma unroll
     for (int i = 0; i < 32; i++)
         d[i] = 0.0f;
+    // A tile's products need no registers but d, so that the next tile is put there while they run.
+    wgmma_hold(d);
     #pragma unroll 1
     for (int t = wg; t < tiles; t += 2) {
         if (t >= begin) {
             const saddr at = sv + t * 8192;
-            u32 a[4][4], al[4][4];
             #pragma unroll
             for (int step = 0; step < 4; step++) {
-                wide_operand(c[0], step, f[0], f[1], a[step], al[step]);
+                u32 a[4], al[4];
+                wide_operand(c[0], step, f[0], f[1], a, al);
                 #pragma unroll
                 for (int i = 0; i < 4; i++)
-                    al[step][i] &= mask;
-                stmatrix_x4_trans(at + wide_place(step), a[step]);
-                stmatrix_x4_trans(at + ${NT * 8192} + wide_place(step), al[step]);
+                    al[i] &= mask;
+                stmatrix_x4_trans(at + wide_place(step), a);
+                stmatrix_x4_trans(at + ${NT * 8192} + wide_place(step), al);
             }
             fence_async_shared();
             bar_sync(2 + wg, 128); // this warpgroup alone multiplies the tile
             const u32 b = wide_desc(at);
-            wgmma_hold(d);
             if (low) {
                 wgmma_fence();
                 #pragma unroll
                 for (int step = 0; step < 4; step++)
-                    wide_product<true, true>(d, a[step], al[step], wide_further(b, step * 2048));
+                    wide_square<true>(d, wide_further(b, step * 2048));
                 wgmma_commit();
-                wgmma_wait<0>(d);
             } else {
                 wgmma_fence();
                 #pragma unroll
                 for (int step = 0; step < 4; step++)
-                    wide_product<false, true>(d, a[step], al[step], wide_further(b, step * 2048));
+                    wide_square<false>(d, wide_further(b, step * 2048));
                 wgmma_commit();
-                wgmma_wait<0>(d);
             }
         }
         #pragma unroll
@@ -136,6 +135,7 @@ QRS_DEV void wide_pack(wide_tile &c, u8 *v, int begin, int tiles, bool low, wide
             for (int i = 0; i < 32; i++)
                 c[j][i] = c[j + 1][i];
     }
+    wgmma_wait<0>(d);
     // The second warpgroup's share through shared memory, added by the first and scaled back.
     f32x4 *x = (f32x4 *)s->half + (threadIdx.x & 127);
     if (wg == 1) {

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#define QHX_ABI 1
+#define QHX_ABI 2
 
 /* Shared addresses start here as they do on a GPU, so that 0 is never valid and 1024-byte swizzles keep their
  * phase. */
@@ -87,6 +87,9 @@ typedef struct qhx_services {
     void (*st_async)(qhx_thread *, uint32_t dst, const void *value, uint32_t bytes, uint32_t mbar, QHX_AT);
     void (*wgmma)(qhx_thread *, float *d, int n, const uint32_t *a, uint64_t desc, int accumulate,
                   int trans_b, QHX_AT);
+    /* A in shared memory too, by a descriptor. */
+    void (*wgmma_shared)(qhx_thread *, float *d, int n, uint64_t desc_a, uint64_t desc, int accumulate,
+                         int trans_a, int trans_b, QHX_AT);
     void (*wgmma_order)(qhx_thread *, int op, int keep, QHX_AT); /* QHX_WARP_WGMMA_FENCE, _COMMIT, _WAIT */
     uint32_t (*clock)(qhx_thread *);
 } qhx_services;

@@ -1,7 +1,8 @@
-// Warpgroup products (sm_90a): D (64 x N, fp32 registers) += A (64 x 16, fp16 registers) B (16 x N, fp16 in
-// shared memory). All 128 threads of an aligned warpgroup call together. Asynchronous: wgmma_fence() after
-// the last plain touch of d or a, products, wgmma_commit(), and only after wgmma_wait() may d be read, a be
-// changed or B be overwritten. After a wait the next product needs a fence again (the host insists).
+// Warpgroup products (sm_90a): D (64 x N, fp32 registers) += A (64 x 16, fp16, registers or shared memory) B
+// (16 x N, fp16 in shared memory). All 128 threads of an aligned warpgroup call together. Asynchronous:
+// wgmma_fence() after the last plain touch of d or a, products, wgmma_commit(), and only after wgmma_wait()
+// may d be read, a be changed or B be overwritten. After a wait the next product needs a fence again (the
+// host insists).
 //
 // Fragments, with w = warp in the warpgroup, g = lane / 4, q = lane % 4:
 //   d[4i + 0..1] (16w + g, 8i + 2q..2q+1)   d[4i + 2..3] (16w + g + 8, 8i + 2q..)    a0..a3 as mma_f16's A in
@@ -15,6 +16,8 @@
 //   further, and the
 //              next `swizzle` / 2 columns n start lbo further. Without swizzle atoms are 8 x 8, the next 8 n
 //              start sbo further and the next 8 k lbo further.
+// A by descriptor is laid out as B is, with its rows for B's columns: TRANS_A = false is K-major. Nothing of
+// it is in registers, so that other tiles may be prepared while the product runs.
 //   Swizzle: byte address bits 4.. are xored with bits 7..: 1, 2, 3 bits for 32, 64, 128.
 #pragma once
 #include "device/core.cuh"
@@ -53,6 +56,12 @@ QRS_DEV void wgmma_f16_rs(float (&d)[N / 2], u32 a0, u32 a1, u32 a2, u32 a3, u64
     host::self()->services->wgmma(host::self(), d, N, a, desc, accumulate, TRANS_B, QRS_AT_PASS);
 }
 
+template <int N, bool TRANS_A, bool TRANS_B>
+QRS_DEV void wgmma_f16_ss(float (&d)[N / 2], u64 desc_a, u64 desc, bool accumulate, QRS_AT) {
+    host::self()->services->wgmma_shared(host::self(), d, N, desc_a, desc, accumulate, TRANS_A, TRANS_B,
+                                         QRS_AT_PASS);
+}
+
 #elif QRS_ARCH_90
 
 QRS_DEV void wgmma_fence() {
@@ -72,7 +81,8 @@ template <int R> QRS_DEV void wgmma_hold(float (&d)[R]) {
     for (int i = 0; i < R; i++)
         asm volatile("" : "+f"(d[i])::"memory");
 }
-// What d held is not wanted, and need not live until here. (An undefined register would live from the kernel's start.)
+// What d held is not wanted, and need not live until here. (An undefined register would live from the
+// kernel's start.)
 template <int R> QRS_DEV void wgmma_drop(float (&d)[R]) {
 #pragma unroll
     for (int i = 0; i < R; i++)
@@ -108,7 +118,24 @@ template <int KEEP, int R> QRS_DEV void wgmma_wait(float (&d)[R]) {
                  : QRS_D##R(0)                                                                                         \
                  : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(desc), "r"(static_cast<int>(accumulate)),                   \
                    "n"(static_cast<int>(TRANS_B)))
+#define QRS_WGMMA_SS(N, R, DA, DB, AC, TA, TB)                                                                         \
+    asm volatile("{.reg .pred p;\n setp.ne.b32 p, %" #AC ", 0;\n wgmma.mma_async.sync.aligned.m64n" #N                 \
+                 "k16.f32.f16.f16 {" QRS_REGS_##R "}, %" #DA ", %" #DB ", p, 1, 1, %" #TA ", %" #TB ";}"               \
+                 : QRS_D##R(0)                                                                                         \
+                 : "l"(desc_a), "l"(desc), "r"(static_cast<int>(accumulate)), "n"(static_cast<int>(TRANS_A)),          \
+                   "n"(static_cast<int>(TRANS_B)))
 // clang-format on
+
+template <int N, bool TRANS_A, bool TRANS_B>
+QRS_DEV void wgmma_f16_ss(float (&d)[N / 2], u64 desc_a, u64 desc, bool accumulate) {
+    static_assert(N == 32 || N == 64 || N == 128, "no such width");
+    if constexpr (N == 32)
+        QRS_WGMMA_SS(32, 16, 16, 17, 18, 19, 20);
+    else if constexpr (N == 64)
+        QRS_WGMMA_SS(64, 32, 32, 33, 34, 35, 36);
+    else
+        QRS_WGMMA_SS(128, 64, 64, 65, 66, 67, 68);
+}
 
 template <int N, bool TRANS_B>
 QRS_DEV void wgmma_f16_rs(float (&d)[N / 2], u32 a0, u32 a1, u32 a2, u32 a3, u64 desc, bool accumulate) {

@@ -57,6 +57,7 @@ const qt_primitive qt_primitives[] = {
     {84, 4, "clusters", QT_SAME_BITS, true},
     {88, 3, "wgmma_f16_rs, K-major B", QT_TENSOR_SUM, true},
     {91, 4, "wgmma_f16_rs, N-major B", QT_TENSOR_SUM, true},
+    {95, 1, "wgmma_f16_ss", QT_TENSOR_SUM, true},
     {0, 0, NULL, QT_SAME_BITS, false},
 };
 

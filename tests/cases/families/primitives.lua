@@ -408,6 +408,23 @@ template <int N, bool TRANS> QRS_DEV float product(const float *A, saddr s, int 
     return sum;
 }
 
+// The same from shared memory, A at the place of its warpgroup.
+template <int N, bool TRANS_A, bool TRANS_B> QRS_DEV float product_ss(saddr s, int swizzle, u32 lbo, u32 sbo) {
+    float d[N / 2], sum = 0.0f;
+    for (int i = 0; i < N / 2; i++)
+        d[i] = 0.0f;
+    const saddr a = s + 8192 + 512 * (threadIdx.x >> 7);
+    wgmma_hold(d);
+    wgmma_fence();
+    wgmma_f16_ss<N, TRANS_A, TRANS_B>(d, smem_desc(a, swizzle, lbo, sbo), smem_desc(s, swizzle, lbo, sbo), false);
+    wgmma_f16_ss<N, TRANS_A, TRANS_B>(d, smem_desc(a + 8192, swizzle, lbo, sbo), smem_desc(s + 1024, swizzle, lbo, sbo), true);
+    wgmma_commit();
+    wgmma_wait<0>(d);
+    for (int i = 0; i < N / 2; i++)
+        sum = fmaf(d[i], 1.0f + 0.25f * (i & 7), sum);
+    return sum;
+}
+
 QRS_KERNEL(warpgroups, 256, 1)(const float *A, float *H) {
     const int t = threadIdx.x;
     const saddr s = to_saddr(dynamic_smem());
@@ -425,6 +442,8 @@ QRS_KERNEL(warpgroups, 256, 1)(const float *A, float *H) {
     h[1024] = product<32, true>(A, s, 64, 16, 512) + product<96, true>(A, s, 64, 1024, 512);
     h[1280] = product<16, true>(A, s, 32, 16, 256) + product<64, true>(A, s, 32, 512, 256);
     h[1536] = product<8, true>(A, s, 0, 128, 512) + product<64, true>(A, s, 0, 1024, 128);
+    h[1792] = product_ss<64, true, true>(s, 64, 2048, 512) + product_ss<32, false, true>(s, 0, 1024, 128) +
+              product_ss<128, true, false>(s, 0, 128, 256) + product_ss<64, false, false>(s, 64, 16, 512);
 }
 QRS_ENTRY(warpgroups)
 % end
@@ -433,7 +452,7 @@ QRS_ENTRY(warpgroups)
 QRS_KERNEL(rest, 256, 1)(const float *A, float *H) {
     const int t = threadIdx.x;
     for (int row = 0; row < 96; row++) {
-        const bool gap = row == 27 || row == 39 || row == 43 || row == 55 || row == 59 || row == 69 || row == 95;
+        const bool gap = row == 27 || row == 39 || row == 43 || row == 55 || row == 59${SM90 == 1 and "" or " || row == 95"} || row == 69;
 % if SM90 == 1 then
         const bool strip = row >= 76 && row < 84 && (t < 32 || t >= 64);
 % else
