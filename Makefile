@@ -240,9 +240,9 @@ gpu-bundle: install-test-packages
 	@$(submake) $(bundle)/qrsmith gpu-tests
 	@cp -f $(gpu_tests) $(bundle)/ 2>/dev/null || true
 	@cp -f "$$(ldconfig -p | awk '/libcmocka\.so\.0 / { print $$NF; exit }')" $(bundle)/libcmocka.so.0
+	@rm -rf $(bundle)/configs $(bundle)/templates $(bundle)/tests # what earlier commits had
 	@cp -rf configs templates $(bundle)/
-	@mkdir -p $(bundle)/tests && cp -rf tests/cases $(bundle)/tests/
-	@mkdir -p $(bundle)/tests/gpu && cp -rf tests/gpu/micro $(bundle)/tests/gpu/
+	@mkdir -p $(bundle)/tests/gpu && cp -rf tests/cases $(bundle)/tests/ && cp -rf tests/gpu/micro $(bundle)/tests/gpu/
 	@cp -f tests/gpu/run.sh $(bundle)/run && cp -f tests/run $(bundle)/run-tests && chmod +x $(bundle)/run $(bundle)/run-tests
 	@find $(bundle) -maxdepth 1 -type f ! -name '*run*' -exec strip --strip-debug {} +
 	@du -sm $(bundle) | awk '{ print "$(bundle): " $$1 " MiB"; exit $$1 > 60 }'
