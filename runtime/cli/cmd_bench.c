@@ -387,8 +387,7 @@ static const cli_option options[] = {
      "also time each shape's first use, which renders, compiles and loads: with an empty cache and a filled "
      "one",
      0, 0},
-    {"lineinfo", 0, CLI_FLAG, offsetof(values, lineinfo), NULL,
-     "keep template lines in the kernels, for profilers", 0, 0},
+    CLI_LINEINFO_OPTION(values, lineinfo),
     CLI_FORCE_OPTIONS(values, force),
     CLI_SOURCE_OPTION(values, source),
     {0}};

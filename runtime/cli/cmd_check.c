@@ -162,8 +162,7 @@ static const cli_option options[] = {
     CLI_FORCE_OPTIONS(values, force),
     CLI_SOURCE_OPTION(values, source),
     {"json", 0, CLI_FLAG, offsetof(values, json), NULL, "one JSON object instead of lines", 0, 0},
-    {"lineinfo", 0, CLI_FLAG, offsetof(values, lineinfo), NULL,
-     "keep template lines in the kernels, for sanitizers", 0, 0},
+    CLI_LINEINFO_OPTION(values, lineinfo),
     {0}};
 
 const cli_command cli_check = {

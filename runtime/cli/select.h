@@ -19,6 +19,12 @@ typedef struct cli_source {
             "a shape instead of a file: batch x rows x columns, then :fp32 or :fp16; may be repeated", 0, 0  \
     }
 
+#define CLI_LINEINFO_OPTION(type, field)                                                                     \
+    {                                                                                                        \
+        "lineinfo", 0, CLI_FLAG, offsetof(type, field), NULL,                                                \
+            "keep template lines in the kernels, for profilers and sanitizers", 0, 0                         \
+    }
+
 /* A plan forced by hand. */
 typedef struct cli_force {
     const char *family;

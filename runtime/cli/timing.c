@@ -75,11 +75,10 @@ static bool enough(const cli_timer *t, const double *samples, int count, double 
 
 static qg_status warm_up(cli_timer *t, const cli_timed *timed, qg_error *err) {
     double begun = cli_clock(), us = 0;
-    double limit = cli_device_is_gpu(t->device) ? warm_seconds : 0;
     qg_status status = QG_OK;
     do {
         status = one_pass(t, timed, 0, &us, err);
-    } while (status == QG_OK && cli_clock() - begun < limit);
+    } while (status == QG_OK && cli_clock() - begun < warm_seconds);
     return status;
 }
 

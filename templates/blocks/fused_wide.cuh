@@ -298,21 +298,8 @@ QRS_DEV void wide_write(const wide_tile &c, u8 *v, float *out, i64 ldh, int firs
         const int inside = first + col < ${N} ? ${M} - row : 0;
 % else
     const int col = (threadIdx.x & 15) * 4, inside = ${N} - first - col;
-    const int rows = end < ${M} ? end : ${M};
-    int row = begin + ((int)threadIdx.x >> 4);
-    if (aligned && inside >= 4)
-        #pragma unroll 1
-        for (; row + 48 < rows; row += 64) {
-            f32x4 x[4];
-            #pragma unroll
-            for (int r = 0; r < 4; r++)
-                x[r] = *(const f32x4 *)(v + (row + 16 * r) * 256 + (col * 4 ^ (row & 6) << 4));
-            #pragma unroll
-            for (int r = 0; r < 4; r++)
-                *(f32x4 *)(out + (row + 16 * r) * ldh + first + col) = x[r];
-        }
     #pragma unroll 1
-    for (; row < rows; row += 16) {
+    for (int row = begin + ((int)threadIdx.x >> 4); row < (end < ${M} ? end : ${M}); row += 16) {
         const f32x4 x = *(const f32x4 *)(v + row * 256 + (col * 4 ^ (row & 6) << 4));
         float *to = out + row * ldh + first + col;
 % end

@@ -262,8 +262,9 @@ QRS_DEV void wide_below(wide_tile &c, u8 *v, int tiles, bool rows, wide_shared *
 }
 
 // After wide_finish_top and wide_below: true when a column and its tau disagree; otherwise, or when anyway, tau becomes 2 / (v'v) of the v that is
-// stored. The test is gram_panel.cuh's${WHOLE and "; with the whole Gram matrix (tall) a tail that adds nothing may be zero, where LAPACK has tau = 0" or ""}. Synchronises, but for tau.
-QRS_DEV bool wide_disagrees(bool anyway, ${WHOLE and "bool tall, " or ""}wide_shared *s, float *tau)
+// stored. The test is gram_panel.cuh's; from the whole Gram matrix (tall) a tail that adds nothing may be zero, where LAPACK has tau = 0. Synchronises,
+// but for tau.
+QRS_DEV bool wide_disagrees(bool anyway, bool tall, wide_shared *s, float *tau)
 {
     block_sync();
     float now = 0.0f;
@@ -274,7 +275,7 @@ QRS_DEV bool wide_disagrees(bool anyway, ${WHOLE and "bool tall, " or ""}wide_sh
                                ((s->columns.top[0][col] + s->columns.top[1][col]) + (s->columns.top[2][col] + s->columns.top[3][col])));
         const float was = tau[col], off = fabsf(fmaf(0.5f * was, square, -1.0f));
         const float left = sqrt_rn(warp_max(fmaxf(s->whole[lane()], s->whole[lane() + 32])));
-        wrong = !(was == 0.0f || (${WHOLE and "(square > 1.0f || !tall) && " or ""}off <= ${LOOSE} && off * fminf(0x1p-6f * left, 1.0f) <= ${LIMIT}));
+        wrong = !(was == 0.0f || ((square > 1.0f || !tall) && off <= ${LOOSE} && off * fminf(0x1p-6f * left, 1.0f) <= ${LIMIT}));
         now = was == 0.0f ? 0.0f : div_rn(2.0f, square);
     }
     if (block_any(wrong) && !anyway)
@@ -548,9 +549,7 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
                         bool later, bool low, wide_shared *s, float *tau)
 {
     const int steps = ${K} - 64 * k < 64 ? ${K} - 64 * k : 64, tiles = panel ? ${NT} - k : 0, turn = k < ${KP} ? k : 0;
-% if WHOLE then
-    const bool tall = ${M} - 64 * k >= 128; // its whole Gram matrix will do
-% end
+    const bool tall = ${WHOLE and M .. " - 64 * k >= 128" or "false"}; // its whole Gram matrix will do
     bool rows = false;
     block_sync(); // everybody is done with the update, and knows the exponents
     float f[2] = {wide_apply(c, 0, exponent[wide_column(0)] - QRS_LIFT, tiles), wide_apply(c, 1, exponent[wide_column(1)] - QRS_LIFT, tiles)};
@@ -562,13 +561,13 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
             return rows;
         if (pass == 0) {
             wide_take_top(c[0], s->rv, (f32x4 *)t);
-            wide_measure(c, ${WHOLE and "tall ? 0 : 1" or "1"}, tiles, s);
+            wide_measure(c, tall ? 0 : 1, tiles, s);
         }
         wide_pack(c, v, ${WHOLE and "tall || pass ? 0 : 1" or "1 - pass"}, tiles, pass == 0 || shfl((int)low, 0), s);
         if (pass)
             break;
-% local pair = "gram_pair(s, tau, steps, k == " .. NT - 1 .. ")"
-        const bool good = ${WHOLE and "tall ? gram_whole(s->rv, s->gram, s->rv, s->half, s->gram, s->whole, s->pivots, tau) : " or ""}${pair};
+        const bool good = ${WHOLE and "tall ? gram_whole(s->rv, s->gram, s->rv, s->half, s->gram, s->whole, s->pivots, tau) :" or ""}
+                          gram_pair(s, tau, steps, k == ${NT - 1});
         rows = block_any(!good);
         #pragma unroll 1
         for (int attempt = 0; attempt < 2; attempt++) {
@@ -578,7 +577,7 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
                 wide_pack_m(s);
             wide_finish_top(out, ldh, k, exponent, s);
             wide_below(c, v, tiles, shfl((int)rows, 0), s);
-            if (!wide_disagrees(rows, ${WHOLE and "tall, " or ""}s, tau))
+            if (!wide_disagrees(rows, tall, s, tau))
                 break;
             rows = true;
         }

@@ -18,13 +18,14 @@ struct gram_pivots {
     float l[2][${B}];           // its columns of X
 };
 
-// The rows of a pair to shared memory. column: the first of its two in the four of the tile that begin at tile column `at`.
-template <int R> QRS_DEV void gram_give_rows(const float (&y)[${R}][4], float (*to)[${B}], int tx, int at, int column)
+// Rows FIRST and FIRST + 1 of y to shared memory. column: the first of its two in the four of the tile that begin at tile column `at`.
+template <int FIRST> QRS_DEV void gram_give_rows(const float (&y)[${R}][4], float (*to)[${B}], int tx, int at, int column)
 {
     const bool early = tx > at || (tx == at && column == 0), late = tx >= at;
     #pragma unroll
     for (int e = 0; e < 2; e++)
-        *(f32x4 *)(to[e] + 4 * tx) = {early ? y[R + e][0] : 0.0f, early ? y[R + e][1] : 0.0f, late ? y[R + e][2] : 0.0f, late ? y[R + e][3] : 0.0f};
+        *(f32x4 *)(to[e] + 4 * tx) = {early ? y[FIRST + e][0] : 0.0f, early ? y[FIRST + e][1] : 0.0f, late ? y[FIRST + e][2] : 0.0f,
+                                    late ? y[FIRST + e][3] : 0.0f};
 }
 template <int N> QRS_DEV void gram_read(float (&to)[N], const float *from)
 {

@@ -24,7 +24,8 @@ note() { # NAME CODE TEXT
 
 # A copy of the templates in $1 where every barrier of a block, of some of its warps and of a cluster is passed twice. It orders nothing that one does
 # not. racecheck wants it: where warps have passed named barriers a different number of times, it takes what some wrote before the block's next
-# barrier and others read after it for a hazard, and a second barrier mends that.
+# barrier and others read after it for a hazard, and a second barrier mends that. Nor does it see what __syncwarp orders ahead of one lane's arrival at
+# an mbarrier, so that there all lanes arrive.
 twice() {
     rm -rf "$1" && cp -r templates "$1"
     sed -i -e 's/"bar\.sync \(0\|%0, %1\);"/"bar.sync \1;\\n bar.sync \1;"/' -e 's/selp\.b32 %0, 1, 0, q;}/selp.b32 %0, 1, 0, q;\\n bar.sync 0;}/' \
@@ -74,8 +75,8 @@ sanitize() {
 --shape 2x200x130:fp16 --family fused --set update=wgmma
 configs/suites/rare.json --family fused --set update=wgmma
 configs/suites/rare.json --family fused --set update=mma --set ctas=1 --set overlap=0
-configs/suites/rare.json --family fused --set update=mma --set ctas=2 --set ctas_per_sm=1 --set keep=shared
-configs/suites/rare.json --family fused --set update=mma --set ctas=2 --set ctas_per_sm=1 --set keep=scratch --set overlap=0
+configs/suites/rare.json --family fused --set update=mma --set ctas=2 --set keep=shared
+configs/suites/rare.json --family fused --set update=mma --set ctas=2 --set keep=scratch --set overlap=0
 CASES
     return $bad
 }

@@ -356,24 +356,11 @@ QRS_DEV void wide_write(const wide_tile &c, u8 *v, float *out, i64 ldh, int firs
     const bool aligned = ((u64)out & 15) == 0 && (ldh & 3) == 0;
 #line 300 "blocks/fused_wide.cuh"
     const int col = (threadIdx.x & 15) * 4, inside = 512 - first - col;
-    const int rows = end < 512 ? end : 512;
-    int row = begin + ((int)threadIdx.x >> 4);
-    if (aligned && inside >= 4)
-        #pragma unroll 1
-        for (; row + 48 < rows; row += 64) {
-            f32x4 x[4];
-            #pragma unroll
-            for (int r = 0; r < 4; r++)
-                x[r] = *(const f32x4 *)(v + (row + 16 * r) * 256 + (col * 4 ^ (row & 6) << 4));
-            #pragma unroll
-            for (int r = 0; r < 4; r++)
-                *(f32x4 *)(out + (row + 16 * r) * ldh + first + col) = x[r];
-        }
     #pragma unroll 1
-    for (; row < rows; row += 16) {
+    for (int row = begin + ((int)threadIdx.x >> 4); row < (end < 512 ? end : 512); row += 16) {
         const f32x4 x = *(const f32x4 *)(v + row * 256 + (col * 4 ^ (row & 6) << 4));
         float *to = out + row * ldh + first + col;
-#line 319 "blocks/fused_wide.cuh"
+#line 306 "blocks/fused_wide.cuh"
         if (aligned && inside >= 4) {
             *(f32x4 *)to = x;
         } else {
@@ -405,10 +392,10 @@ QRS_DEV void wide_keep_v(const wide_stage &s, int k, bool low)
     u8 *to = s.v + wide_v_place() + wide_trapezoid(k);
     const saddr from = to_saddr(dynamic_smem()) + 0;
     bulk_store(to, from, bytes);
-#line 351 "blocks/fused_wide.cuh"
+#line 338 "blocks/fused_wide.cuh"
     if (low)
         bulk_store(to + 294912, from + 65536, bytes);
-#line 354 "blocks/fused_wide.cuh"
+#line 341 "blocks/fused_wide.cuh"
     bulk_commit();
 }
 QRS_DEV void wide_keep_t(u8 *scratch, int k)
@@ -1181,8 +1168,9 @@ QRS_DEV void wide_below(wide_tile &c, u8 *v, int tiles, bool rows, wide_shared *
 }
 
 // After wide_finish_top and wide_below: true when a column and its tau disagree; otherwise, or when anyway, tau becomes 2 / (v'v) of the v that is
-// stored. The test is gram_panel.cuh's. Synchronises, but for tau.
-QRS_DEV bool wide_disagrees(bool anyway, wide_shared *s, float *tau)
+// stored. The test is gram_panel.cuh's; from the whole Gram matrix (tall) a tail that adds nothing may be zero, where LAPACK has tau = 0. Synchronises,
+// but for tau.
+QRS_DEV bool wide_disagrees(bool anyway, bool tall, wide_shared *s, float *tau)
 {
     block_sync();
     float now = 0.0f;
@@ -1193,7 +1181,7 @@ QRS_DEV bool wide_disagrees(bool anyway, wide_shared *s, float *tau)
                                ((s->columns.top[0][col] + s->columns.top[1][col]) + (s->columns.top[2][col] + s->columns.top[3][col])));
         const float was = tau[col], off = fabsf(fmaf(0.5f * was, square, -1.0f));
         const float left = sqrt_rn(warp_max(fmaxf(s->whole[lane()], s->whole[lane() + 32])));
-        wrong = !(was == 0.0f || (off <= 0.0001f && off * fminf(0x1p-6f * left, 1.0f) <= 5.24288e-06f));
+        wrong = !(was == 0.0f || ((square > 1.0f || !tall) && off <= 0.0001f && off * fminf(0x1p-6f * left, 1.0f) <= 5.24288e-06f));
         now = was == 0.0f ? 0.0f : div_rn(2.0f, square);
     }
     if (block_any(wrong) && !anyway)
@@ -1427,15 +1415,15 @@ QRS_DEV void wide_put_t(const float *t, u8 *to)
     }
 }
 
-#line 512 "blocks/fused_wide_panel.cuh"
+#line 513 "blocks/fused_wide_panel.cuh"
 // The top block of panel k, finished, from s->rv to H; to s->gram as V's, with its ones and zeros, and sums of squares of what is below the ones.
 QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, wide_shared *s)
 {
     const int col = threadIdx.x & 63, part = threadIdx.x >> 6;
-#line 517 "blocks/fused_wide_panel.cuh"
+#line 518 "blocks/fused_wide_panel.cuh"
     const power_of_two f = make_power_of_two(exponent[col] - QRS_LIFT);
     out += (64 * k + part) * ldh + 64 * k + col;
-#line 528 "blocks/fused_wide_panel.cuh"
+#line 529 "blocks/fused_wide_panel.cuh"
     float square = 0.0f;
     #pragma unroll 4
     for (int i = 0; i < 16; i++) {
@@ -1443,11 +1431,11 @@ QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, w
         const float y = s->rv[at], x = row > col ? y : 0.0f;
         s->gram[at] = row == col ? 1.0f : x;
         square = fmaf(x, x, square);
-#line 536 "blocks/fused_wide_panel.cuh"
+#line 537 "blocks/fused_wide_panel.cuh"
         if (true)
             *out = row > col ? y : times(f, y);
         out += 4 * ldh;
-#line 540 "blocks/fused_wide_panel.cuh"
+#line 541 "blocks/fused_wide_panel.cuh"
     }
     s->columns.top[part][col] = square;
 }
@@ -1459,7 +1447,7 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
                         bool later, bool low, wide_shared *s, float *tau)
 {
     const int steps = 512 - 64 * k < 64 ? 512 - 64 * k : 64, tiles = panel ? 8 - k : 0, turn = k < 8 ? k : 0;
-#line 554 "blocks/fused_wide_panel.cuh"
+    const bool tall = false; // its whole Gram matrix will do
     bool rows = false;
     block_sync(); // everybody is done with the update, and knows the exponents
     float f[2] = {wide_apply(c, 0, exponent[wide_column(0)] - QRS_LIFT, tiles), wide_apply(c, 1, exponent[wide_column(1)] - QRS_LIFT, tiles)};
@@ -1471,13 +1459,13 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
             return rows;
         if (pass == 0) {
             wide_take_top(c[0], s->rv, (f32x4 *)t);
-            wide_measure(c, 1, tiles, s);
+            wide_measure(c, tall ? 0 : 1, tiles, s);
         }
         wide_pack(c, v, 1 - pass, tiles, pass == 0 || shfl((int)low, 0), s);
         if (pass)
             break;
-#line 571 "blocks/fused_wide_panel.cuh"
-        const bool good = gram_pair(s, tau, steps, k == 7);
+        const bool good = 
+                          gram_pair(s, tau, steps, k == 7);
         rows = block_any(!good);
         #pragma unroll 1
         for (int attempt = 0; attempt < 2; attempt++) {
@@ -1487,7 +1475,7 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
                 wide_pack_m(s);
             wide_finish_top(out, ldh, k, exponent, s);
             wide_below(c, v, tiles, shfl((int)rows, 0), s);
-            if (!wide_disagrees(rows, s, tau))
+            if (!wide_disagrees(rows, tall, s, tau))
                 break;
             rows = true;
         }

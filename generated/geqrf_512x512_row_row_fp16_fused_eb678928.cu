@@ -374,24 +374,11 @@ QRS_DEV void wide_write(const wide_tile &c, u8 *v, float *out, i64 ldh, int firs
     const bool aligned = ((u64)out & 15) == 0 && (ldh & 3) == 0;
 #line 300 "blocks/fused_wide.cuh"
     const int col = (threadIdx.x & 15) * 4, inside = 512 - first - col;
-    const int rows = end < 512 ? end : 512;
-    int row = begin + ((int)threadIdx.x >> 4);
-    if (aligned && inside >= 4)
-        #pragma unroll 1
-        for (; row + 48 < rows; row += 64) {
-            f32x4 x[4];
-            #pragma unroll
-            for (int r = 0; r < 4; r++)
-                x[r] = *(const f32x4 *)(v + (row + 16 * r) * 256 + (col * 4 ^ (row & 6) << 4));
-            #pragma unroll
-            for (int r = 0; r < 4; r++)
-                *(f32x4 *)(out + (row + 16 * r) * ldh + first + col) = x[r];
-        }
     #pragma unroll 1
-    for (; row < rows; row += 16) {
+    for (int row = begin + ((int)threadIdx.x >> 4); row < (end < 512 ? end : 512); row += 16) {
         const f32x4 x = *(const f32x4 *)(v + row * 256 + (col * 4 ^ (row & 6) << 4));
         float *to = out + row * ldh + first + col;
-#line 319 "blocks/fused_wide.cuh"
+#line 306 "blocks/fused_wide.cuh"
         if (aligned && inside >= 4) {
             *(f32x4 *)to = x;
         } else {
@@ -423,10 +410,10 @@ QRS_DEV void wide_keep_v(const wide_stage &s, int k, bool low)
     u8 *to = s.v + wide_v_place() + wide_trapezoid(k);
     const saddr from = to_saddr(dynamic_smem()) + 0;
     bulk_store(to, from, bytes);
-#line 351 "blocks/fused_wide.cuh"
+#line 338 "blocks/fused_wide.cuh"
     if (low)
         bulk_store(to + 294912, from + 65536, bytes);
-#line 354 "blocks/fused_wide.cuh"
+#line 341 "blocks/fused_wide.cuh"
     bulk_commit();
 }
 QRS_DEV void wide_keep_t(u8 *scratch, int k)
@@ -879,13 +866,14 @@ struct gram_pivots {
     float l[2][64];           // its columns of X
 };
 
-// The rows of a pair to shared memory. column: the first of its two in the four of the tile that begin at tile column `at`.
-template <int R> QRS_DEV void gram_give_rows(const float (&y)[8][4], float (*to)[64], int tx, int at, int column)
+// Rows FIRST and FIRST + 1 of y to shared memory. column: the first of its two in the four of the tile that begin at tile column `at`.
+template <int FIRST> QRS_DEV void gram_give_rows(const float (&y)[8][4], float (*to)[64], int tx, int at, int column)
 {
     const bool early = tx > at || (tx == at && column == 0), late = tx >= at;
     #pragma unroll
     for (int e = 0; e < 2; e++)
-        *(f32x4 *)(to[e] + 4 * tx) = {early ? y[R + e][0] : 0.0f, early ? y[R + e][1] : 0.0f, late ? y[R + e][2] : 0.0f, late ? y[R + e][3] : 0.0f};
+        *(f32x4 *)(to[e] + 4 * tx) = {early ? y[FIRST + e][0] : 0.0f, early ? y[FIRST + e][1] : 0.0f, late ? y[FIRST + e][2] : 0.0f,
+                                    late ? y[FIRST + e][3] : 0.0f};
 }
 template <int N> QRS_DEV void gram_read(float (&to)[N], const float *from)
 {
@@ -1008,30 +996,30 @@ QRS_CALL bool gram_whole(const float *x, const float *gram, float *rv, float *le
     if (!second) {
         #pragma unroll 1
         for (int block = 0; block < 8; block++) {
-#line 151 "blocks/gram_whole.cuh"
+#line 152 "blocks/gram_whole.cuh"
             gram_cholesky_pair<0>(y, sides[0], rv, block, tx, ty);
-#line 151 "blocks/gram_whole.cuh"
+#line 152 "blocks/gram_whole.cuh"
             gram_cholesky_pair<1>(y, sides[1], rv, block, tx, ty);
-#line 151 "blocks/gram_whole.cuh"
+#line 152 "blocks/gram_whole.cuh"
             gram_cholesky_pair<2>(y, sides[0], rv, block, tx, ty);
-#line 151 "blocks/gram_whole.cuh"
+#line 152 "blocks/gram_whole.cuh"
             gram_cholesky_pair<3>(y, sides[1], rv, block, tx, ty);
-#line 153 "blocks/gram_whole.cuh"
+#line 154 "blocks/gram_whole.cuh"
         }
         bar_sync(1, 256);
     } else {
         bar_sync(1, 256);
         #pragma unroll 1
         for (int block = 0; block < 8; block++) {
-#line 160 "blocks/gram_whole.cuh"
+#line 161 "blocks/gram_whole.cuh"
             gram_jordan_pair<0>(y, sides[0], rv, tau, block, tx, ty);
-#line 160 "blocks/gram_whole.cuh"
+#line 161 "blocks/gram_whole.cuh"
             gram_jordan_pair<1>(y, sides[1], rv, tau, block, tx, ty);
-#line 160 "blocks/gram_whole.cuh"
+#line 161 "blocks/gram_whole.cuh"
             gram_jordan_pair<2>(y, sides[0], rv, tau, block, tx, ty);
-#line 160 "blocks/gram_whole.cuh"
+#line 161 "blocks/gram_whole.cuh"
             gram_jordan_pair<3>(y, sides[1], rv, tau, block, tx, ty);
-#line 162 "blocks/gram_whole.cuh"
+#line 163 "blocks/gram_whole.cuh"
         }
         bar_sync(4, 128);
         #pragma unroll
@@ -1402,7 +1390,8 @@ QRS_DEV void wide_below(wide_tile &c, u8 *v, int tiles, bool rows, wide_shared *
 }
 
 // After wide_finish_top and wide_below: true when a column and its tau disagree; otherwise, or when anyway, tau becomes 2 / (v'v) of the v that is
-// stored. The test is gram_panel.cuh's; with the whole Gram matrix (tall) a tail that adds nothing may be zero, where LAPACK has tau = 0. Synchronises, but for tau.
+// stored. The test is gram_panel.cuh's; from the whole Gram matrix (tall) a tail that adds nothing may be zero, where LAPACK has tau = 0. Synchronises,
+// but for tau.
 QRS_DEV bool wide_disagrees(bool anyway, bool tall, wide_shared *s, float *tau)
 {
     block_sync();
@@ -1648,15 +1637,15 @@ QRS_DEV void wide_put_t(const float *t, u8 *to)
     }
 }
 
-#line 512 "blocks/fused_wide_panel.cuh"
+#line 513 "blocks/fused_wide_panel.cuh"
 // The top block of panel k, finished, from s->rv to H; to s->gram as V's, with its ones and zeros, and sums of squares of what is below the ones.
 QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, wide_shared *s)
 {
     const int col = threadIdx.x & 63, part = threadIdx.x >> 6;
-#line 517 "blocks/fused_wide_panel.cuh"
+#line 518 "blocks/fused_wide_panel.cuh"
     const power_of_two f = make_power_of_two(exponent[col] - QRS_LIFT);
     out += (64 * k + part) * ldh + 64 * k + col;
-#line 528 "blocks/fused_wide_panel.cuh"
+#line 529 "blocks/fused_wide_panel.cuh"
     float square = 0.0f;
     #pragma unroll 4
     for (int i = 0; i < 16; i++) {
@@ -1664,11 +1653,11 @@ QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, w
         const float y = s->rv[at], x = row > col ? y : 0.0f;
         s->gram[at] = row == col ? 1.0f : x;
         square = fmaf(x, x, square);
-#line 536 "blocks/fused_wide_panel.cuh"
+#line 537 "blocks/fused_wide_panel.cuh"
         if (true)
             *out = row > col ? y : times(f, y);
         out += 4 * ldh;
-#line 540 "blocks/fused_wide_panel.cuh"
+#line 541 "blocks/fused_wide_panel.cuh"
     }
     s->columns.top[part][col] = square;
 }
@@ -1680,9 +1669,7 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
                         bool later, bool low, wide_shared *s, float *tau)
 {
     const int steps = 512 - 64 * k < 64 ? 512 - 64 * k : 64, tiles = panel ? 8 - k : 0, turn = k < 8 ? k : 0;
-#line 552 "blocks/fused_wide_panel.cuh"
     const bool tall = 512 - 64 * k >= 128; // its whole Gram matrix will do
-#line 554 "blocks/fused_wide_panel.cuh"
     bool rows = false;
     block_sync(); // everybody is done with the update, and knows the exponents
     float f[2] = {wide_apply(c, 0, exponent[wide_column(0)] - QRS_LIFT, tiles), wide_apply(c, 1, exponent[wide_column(1)] - QRS_LIFT, tiles)};
@@ -1699,8 +1686,8 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
         wide_pack(c, v, tall || pass ? 0 : 1, tiles, pass == 0 || shfl((int)low, 0), s);
         if (pass)
             break;
-#line 571 "blocks/fused_wide_panel.cuh"
-        const bool good = tall ? gram_whole(s->rv, s->gram, s->rv, s->half, s->gram, s->whole, s->pivots, tau) : gram_pair(s, tau, steps, k == 7);
+        const bool good = tall ? gram_whole(s->rv, s->gram, s->rv, s->half, s->gram, s->whole, s->pivots, tau) :
+                          gram_pair(s, tau, steps, k == 7);
         rows = block_any(!good);
         #pragma unroll 1
         for (int attempt = 0; attempt < 2; attempt++) {
