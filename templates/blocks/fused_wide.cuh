@@ -83,20 +83,26 @@ QRS_DEV float wide_total(float x)
 
 % local tile_inside = NT % 2 == 0 and "" or " && t < " .. NT
 // Block `first` of A on its way to shared memory (the caller commits and waits), where the planes of V go later, as it lies in A: sixteen bytes a
-// request, whole lines of memory. Swizzled so that a fragment is read without bank conflicts. What is past the matrix is zero. By threads begin ..255.
-QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first, int begin)
+// request, whole lines of memory. Swizzled so that a fragment is read without bank conflicts. What is past the matrix is zero.
+QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first)
 {
     const saddr to = to_saddr(v);
     const bool aligned = ((u64)a & 15) == 0 && (lda & 3) == 0;
-    #pragma unroll 2
-    for (int e = (int)threadIdx.x < begin ? ${NT * 1024} : (int)threadIdx.x - begin; e < ${NT * 1024}; e += 256 - begin) {
 % if IN == "col" then
+    #pragma unroll 2
+    for (int e = threadIdx.x; e < ${NT * 1024}; e += 256) {
         const int col = e / ${NT * 16}, row = e % ${NT * 16} * 4, at = col * ${NT * 256} + (row * 4 ^ (col & 3) << 5);
         const float *from = a + (first + col) * lda + row;
         const int inside = first + col < ${N} ? ${M} - row : 0;
 % else
-        const int row = e >> 4, col = (e & 15) * 4, at = row * 256 + (col * 4 ^ (row & 6) << 4);
-        const float *from = a + row * lda + first + col;
+    int row = threadIdx.x >> 4, col = (threadIdx.x & 15) * 4, at = row * 256 + (col * 4 ^ (row & 6) << 4); // of all its rows the swizzle is the same
+    const float *from = a + row * lda + first + col;
+    if (aligned && ${N} - first - col >= 4)
+        #pragma unroll 4
+        for (; row < ${M}; row += 16, at += 4096, from += 16 * lda)
+            cp_async16(to + at, from);
+    #pragma unroll 1
+    for (; row < ${64 * NT}; row += 16, at += 4096, from += 16 * lda) {
         const int inside = row < ${M} ? ${N} - first - col : 0;
 % end
         if (aligned && inside >= 4) {
@@ -190,15 +196,21 @@ QRS_DEV float wide_apply(wide_tile &c, int h, int e, int begin)
 QRS_DEV bool wide_largest(const wide_tile &c, wide_columns *s)
 {
     const int wg = wide_group(), l = lane();
+    // Without a mask: as signed integers the largest is the largest positive one, as unsigned ones the negative one of the largest magnitude, if there is any.
+    i32 positive[2] = {0, 0};
     u32 most[2] = {0, 0};
     #pragma unroll
     for (int j = 0; j < ${J}; j++)
         #pragma unroll
-        for (int i = 0; i < 32; i++)
-            most[i >> 1 & 1] = wide_larger(most[i >> 1 & 1], c[j][i]);
+        for (int i = 0; i < 32; i++) {
+            const u32 bits = as_u32(c[j][i]);
+            const int h = i >> 1 & 1;
+            positive[h] = positive[h] > (i32)bits ? positive[h] : (i32)bits;
+            most[h] = most[h] > bits ? most[h] : bits;
+        }
     #pragma unroll
     for (int h = 0; h < 2; h++) {
-        most[h] = wide_most(most[h]);
+        most[h] = wide_most(wide_larger((u32)positive[h], as_f32(most[h])));
         if ((l & 3) == 0)
             s->most[wg][wide_column(h)] = most[h];
     }
@@ -297,11 +309,24 @@ QRS_DEV void wide_write(const wide_tile &c, u8 *v, float *out, i64 ldh, int firs
         float *to = out + (first + col) * ldh + row;
         const int inside = first + col < ${N} ? ${M} - row : 0;
 % else
-    const int col = (threadIdx.x & 15) * 4, inside = ${N} - first - col;
+    const int col = (threadIdx.x & 15) * 4, inside = ${N} - first - col, last = end < ${M} ? end : ${M};
+    int row = begin + ((int)threadIdx.x >> 4);
+    const u8 *from = v + row * 256 + (col * 4 ^ (row & 6) << 4); // of all its rows the swizzle is the same
+    float *to = out + row * ldh + first + col;
+    if (aligned && inside >= 4)
+        #pragma unroll 1
+        for (; row + 48 < last; row += 64, from += 16384) {
+            f32x4 x[4];
+            #pragma unroll
+            for (int e = 0; e < 4; e++)
+                x[e] = *(const f32x4 *)(from + 4096 * e);
+            #pragma unroll
+            for (int e = 0; e < 4; e++, to += 16 * ldh)
+                *(f32x4 *)to = x[e];
+        }
     #pragma unroll 1
-    for (int row = begin + ((int)threadIdx.x >> 4); row < (end < ${M} ? end : ${M}); row += 16) {
-        const f32x4 x = *(const f32x4 *)(v + row * 256 + (col * 4 ^ (row & 6) << 4));
-        float *to = out + row * ldh + first + col;
+    for (; row < last; row += 16, from += 4096, to += 16 * ldh) {
+        const f32x4 x = *(const f32x4 *)from;
 % end
         if (aligned && inside >= 4) {
             *(f32x4 *)to = x;
@@ -320,6 +345,7 @@ QRS_DEV void wide_write(const wide_tile &c, u8 *v, float *out, i64 ldh, int firs
 struct wide_stage {
     u8 *v, *t; // scratch of all CTAs; this one's place is found anew each time, registers being what is short
     u32 phases;      // of the two barriers, bit = slot
+    int last;        // panel that was kept last: its V and T may still be on their way to scratch
 };
 QRS_DEV i64 wide_v_place() { return (i64)blockIdx.x * ${V_BYTES * PLANES}; }
 QRS_DEV i64 wide_t_place() { return (i64)blockIdx.x * ${KP * 16384}; }
@@ -348,13 +374,12 @@ QRS_DEV void wide_keep_t(u8 *scratch, int k)
     bulk_commit();
 }
 
-// First half of an update by panel p, whose V (and low plane) starts at v: this warpgroup's share of W^T to its half of x
+// First half of an update by panel p, whose V (and low plane) starts at v: this warpgroup's share of W^T, which it also leaves in its half of x
 // (two halves of 16 KB). The caller synchronises the block between the halves of the update.
-template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, int turn, saddr v, float *x)
+template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, float (&wa)[32], int p, int turn, saddr v, float *x)
 {
     const int wg = wide_group();
     const u32 b0 = wide_desc(v);
-    float wa[32];
     #pragma unroll
     for (int i = 0; i < 32; i++)
         wa[i] = 0.0f;
@@ -388,16 +413,16 @@ template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, int tu
 
 // Second half: W'^T = W^T T, C^T -= W'^T V^T. t: fp16 T as a tile for each plane: this small product always takes three, as two more roundings
 // of W and T to fp16 would cost a third of the single product's accuracy (0.78 of the contest's gate at n = 512, against 0.56).
-template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, int turn, saddr v, const float *x, saddr t)
+template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, float (&wa)[32], int p, int turn, saddr v, const float *x, saddr t)
 {
     const int wg = wide_group();
     const u32 b0 = wide_desc(v), bt = wide_desc(t);
-    float wa[32], wp[32];
-    const f32x4 *from = (const f32x4 *)x + (threadIdx.x & 127);
+    float wp[32];
+    const f32x4 *from = (const f32x4 *)x + (wg ^ 1) * 1024 + (threadIdx.x & 127);
     #pragma unroll
-    for (int i = 0; i < 8; i++) {
-        const f32x4 u = from[i * 128], d = from[1024 + i * 128]; // the same order in both warpgroups: the same bits
-        wa[4 * i] = u.x + d.x, wa[4 * i + 1] = u.y + d.y, wa[4 * i + 2] = u.z + d.z, wa[4 * i + 3] = u.w + d.w;
+    for (int i = 0; i < 8; i++) { // the same sums in both warpgroups: the same bits
+        const f32x4 o = from[i * 128];
+        wa[4 * i] += o.x, wa[4 * i + 1] += o.y, wa[4 * i + 2] += o.z, wa[4 * i + 3] += o.w;
     }
     // Both factors carry 2^LIFT; 2^4 of it stays, for the low halves' sake.
     u32 a[4][4], al[4][4];

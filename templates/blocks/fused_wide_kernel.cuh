@@ -7,6 +7,8 @@ template <bool SPLIT> QRS_DEV void wide_issue(const wide_stage &s, int p, int sl
 {
     if (threadIdx.x != 0)
         return;
+    if (p == s.last)
+        bulk_wait<0>();
     const u32 bytes = (${NT} - p) * 8192;
     const saddr base = to_saddr(dynamic_smem()), bar = base + ${O_BAR} + 8 * slot;
     mbar_expect(bar, (SPLIT ? 2 * bytes : bytes) + 16384);
@@ -27,32 +29,29 @@ QRS_DEV int wide_next(u32 zero, int p, int end)
 template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end, int turn, u32 zero, bool sent, wide_stage &s)
 {
     const saddr base = to_saddr(dynamic_smem());
-    int slot = 0, p = -1, next = wide_next(zero, begin, end); // panel p is applied from `slot` while `next` arrives in the other one
+    int slot = 0, p = wide_next(zero, begin, end); // applied from `slot` while its successor arrives in the other one
+    if (p < end && !sent)
+        wide_issue<SPLIT>(s, p, 0);
     #pragma unroll 1
-    for (;;) {
+    while (p < end) {
         const saddr v = base + ${O_V} + slot * ${NT * 8192}, t = base + ${O_T} + slot * 16384;
-        float *x = (float *)(dynamic_smem() + ${O_X} + slot * 32768);
-        if (p >= 0) {
-            mbar_wait(base + ${O_BAR} + 8 * slot, s.phases >> slot & 1);
-            s.phases ^= 1u << slot;
-            wide_gather<SPLIT>(c, p, turn, v, x);
+        float *x = (float *)(dynamic_smem() + ${O_X} + slot * 32768), wa[32];
+        const int next = wide_next(zero, p + 1, end);
+        mbar_wait(base + ${O_BAR} + 8 * slot, s.phases >> slot & 1);
+        s.phases ^= 1u << slot;
+        wide_gather<SPLIT>(c, wa, p, turn, v, x);
+        block_sync();
+        if (!SPLIT && next < end)
+            wide_issue<false>(s, next, slot ^ 1);
+        wide_scatter<SPLIT>(c, wa, p, turn, v, x, t);
+        if (SPLIT) {
             block_sync();
+            if (next < end)
+                wide_issue<true>(s, next, 0);
+        } else {
+            slot ^= 1;
         }
-        if (!SPLIT && next < end && !(sent && p < 0))
-            wide_issue<false>(s, next, p < 0 ? 0 : slot ^ 1);
-        if (p >= 0) {
-            wide_scatter<SPLIT>(c, p, turn, v, x, t);
-            if (SPLIT)
-                block_sync();
-            else
-                slot ^= 1;
-        }
-        if (next >= end)
-            break;
-        if (SPLIT && !(sent && p < 0))
-            wide_issue<true>(s, next, 0);
         p = next;
-        next = wide_next(zero, p + 1, end);
     }
 }
 
@@ -91,7 +90,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             mbar_init(to_saddr(smem + ${O_GIVEN}) + 8 * w, WIDE_GIVERS);
         fence_mbar_init();
     }
-    wide_stage stage = {v_scratch, t_scratch, 0};
+    wide_stage stage = {v_scratch, t_scratch, 0, -1};
     // CTAs in step all ask for memory at once, and all leave it alone at once. In long batches they pay to be a quarter of a panel apart.
     if (batch >= 3 * gridDim.x)
         spin((blockIdx.x & 3) * 23000u);
@@ -107,6 +106,11 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         for (int k = 0; k < ${NP}; k++) {
             const int first = 64 * k, done = k < ${KP} ? k : ${KP}, turn = k < ${KP} ? k : 0;
             const bool owed = k > 0 && k <= ${USED} && !(zero >> (k - 1) & 1); // T of the last panel
+            // Two warps begin T while V leaves shared memory; this block arrives there while T is completed.
+            if (owed) {
+                wide_begin_t(shared->gram, stau, shared->half);
+                stage.last = k - 1;
+            }
             if (tid == 0) {
                 if (k == 0)
                     bulk_wait<0>(); // what the matrix before kept is not to land on what this one keeps
@@ -116,13 +120,9 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             block_sync();
             if (k == 0 && tid == 0)
                 *following = batch > gridDim.x ? gridDim.x + (u32)atomic_add(tickets, 1) : batch;
-            // Two warps begin T while the others send for this block, which arrives while T is completed.
-            if (owed)
-                wide_begin_t(shared->gram, stau, shared->half);
-            wide_request(v, a + b * stride_a, lda, first, owed ? 64 : 0);
+            wide_request(v, a + b * stride_a, lda, first);
             cp_async_commit();
             if (owed) {
-                block_sync();
                 wide_build_t(shared->gram, shared->half);
                 wide_put_t(shared->half, t);
                 fence_async_shared();
@@ -139,7 +139,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             const bool filled = wide_largest(c, &shared->columns);
             const int start = wide_next(zero, 0, done);
             if (filled && start < done && tid == 0)
-                bulk_wait<0>(); // the last V and T are in scratch
+                bulk_wait_read<0>(); // the last T has left the place where another one comes
             if (filled && start < done) { // the first V travels while the block is scaled
 % if PRODUCTS == 1 then
                 if (start < split)

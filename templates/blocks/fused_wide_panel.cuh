@@ -566,7 +566,7 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
         wide_pack(c, v, ${WHOLE and "tall || pass ? 0 : 1" or "1 - pass"}, tiles, pass == 0 || shfl((int)low, 0), s);
         if (pass)
             break;
-        const bool good = ${WHOLE and "tall ? gram_whole(s->rv, s->gram, s->rv, s->half, s->gram, s->whole, s->pivots, tau) :" or ""}
+        const bool good = ${WHOLE and "tall ? gram_whole(s->rv, s->gram, s->rv, s->half, s->gram, s->whole, (gram_pivots *)(t + 16384), tau) :" or ""}
                           gram_pair(s, tau, steps, k == ${NT - 1});
         rows = block_any(!good);
         #pragma unroll 1

@@ -13,14 +13,7 @@ struct wide_shared {
     wide_columns columns;
     float down[64], up[64]; // powers of two: what is packed, times down, has its columns' largest magnitudes in [32, 64)
     float back[64], whole[64];
-% if WHOLE then
-    union {
-        gram_buffers recursion;
-        gram_pivots pivots[2];
-    };
-% else
     gram_buffers recursion;
-% end
 };
 
 // All 256 threads call. s->rv: top block, becomes R on and above the diagonal and V below. s->gram: G of the rows below; its right half becomes M's,

@@ -7,14 +7,16 @@
 //   G -= g G[j,:] + G[:,j] g' - g g' G[j,j] on what is left.
 // Then V1 = P1 rho below its diagonal and V2 = P2 (M rho). Only what lies below the top block is squared in conditioning.
 //
-// Parameters: B = 32; NC = 1, or 2: 32 passive columns follow the 32 of the panel and are only transformed; LD row stride of P1, G and
+// Parameters: B = 32; ROLLED; NC = 1, or 2: 32 passive columns follow the 32 of the panel and are only transformed; LD row stride of P1, G and
 // [R \\ V1]; LDM of M. G has B rows and 32 NC columns. Of a passive column c, R[:,c] and M[:,c] come out: the column is now C + P2 M[:,c].
 // Layout: lane = column, warps 4.. hold the passive ones; x[k] and gram[k] are row 4 k + (warp & 3). Row j of x turns into row j of M once it
 // has been the pivot row, so one array holds both. Everything off the chain dots -> barrier -> scalars -> update runs in its shadow: the
 // update of G by step j happens during step j + 1, of which only row j + 1 is needed at once (`row`), and every lane also carries
 // the next pivot column at its own rows (xb), found from its old values and its own g. One barrier a column.
 // Columns go by fours. With a body for each four what is left of x and gram has fixed registers, and shrinks; inside, the four are a rolled
-// loop. (One body for all, registers turning, is 12 KB less code and 40 to 80 cycles a column more: slower wherever it was tried.)
+// loop. ROLLED: one body for all, for kernels that outgrow the instruction cache (128 KB; what it does not keep is fetched again for every
+// panel): registers turn by one place after every four columns, so that the pivot row is always number 0, and xd is xb but for zeros where
+// rows have become M's. 12 KB less code, 40 cycles a column more.
 // A call, not inlined: scheduled under the registers of a kernel that has none to spare a column takes 310 cycles instead of 270.
 // Measured on an H200, NC = 1, with 4 warps and straight-line code: 258 cycles a column (1, 2, 8 warps: 763, 303, 400); 64 columns at once: 454.
 % local RW = B // 4
@@ -78,12 +80,22 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, ${NC == 2 an
         s->side[l].pivot[${32 * NC}] = {0.0f, 0.0f};
     }
 
+% if ROLLED then
+    float live[${RW}], xd[${RW}]; // live: 1 for rows of P1, 0 for those that have become M's
     #pragma unroll
-    for (int jj = 0; jj < ${RW}${NC == 1 and " && 4 * jj < steps" or ""}; jj++) {
-        const int top = jj, ahead = top + 1 < ${RW} ? top + 1 : top;
-        const saddr owner_now = owner + (l >> 2) * 4; // where its owner finds a lane's row
+    for (int k = 0; k < ${RW}; k++) {
+        live[k] = 1.0f;
+        xd[k] = xb[k];
+    }
+% end
+    #pragma unroll${ROLLED and " 1" or ""}
+    for (int jj = 0; jj < ${RW}${NC == 1 and not ROLLED and " && 4 * jj < steps" or ""}; jj++) {
+        const int top = ${ROLLED and "0" or "jj"}, ahead = top + 1 < ${RW} ? top + 1 : top;
+        // Where its owner finds a lane's row, and will find it when registers have turned.
+        const saddr owner_now = owner + ((l >> 2) - jj + top & ${RW - 1}) * 4;
+        const saddr owner_then = ${ROLLED and "owner + ((l >> 2) - jj - 1 & " .. RW - 1 .. ") * 4" or "owner_now"};
         #pragma unroll 1
-        for (int jw = 0; jw < 4; jw++) {
+        for (int jw = 0; jw < 4${NC == 1 and ROLLED and " && 4 * jj < steps" or ""}; jw++) {
             const int j = jj * 4 + jw;
             const saddr side = (jw & 1) * ${SIZE}, pivot = my_pivot + side, rows_now = rows + side;
             const saddr dots = base + side + j * 16, pivots = base + side + ${PIVOT} + j * 8;
@@ -92,7 +104,7 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, ${NC == 2 an
                 float sum[2] = {own ? row : 0.0f, (w > jw ? xb[top] : 0.0f) * x[top]};
                 #pragma unroll
                 for (int k = top + 1; k < ${RW}; k++)
-                    sum[(k - top) & 1] = fmaf(xb[k], x[k], sum[(k - top) & 1]);
+                    sum[(k - top) & 1] = fmaf(${ROLLED and "xd" or "xb"}[k], x[k], sum[(k - top) & 1]);
                 sts(my_share + side, sum[0] + sum[1]);
                 if (own) {
                     sts(pivot, f32x2{x[top], row});
@@ -148,16 +160,26 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, ${NC == 2 an
             for (int k = ${RW - 1}; k >= 0; k--) {
                 x[k] = fmaf(-g, xb[k], k == top && own && c > j ? 0.0f : x[k]);
                 xb[k] = fmaf(-gn, xb[k], next[k]);
+% if ROLLED then
+                xd[k] = live[k] * xb[k];
+% end
             }
             old_h = fmaf(-g, pj.y, pc.y);
             old_g = g;
             row = fmaf(-pn.y, g, fmaf(-gn, old_h, jw == 3 ? gram[ahead] : gram[top]));
             if (own) {
-                sts(owner_now + side + ${G}, g);
+                sts((jw == 3 ? owner_then : owner_now) + side + ${G}, g);
                 sts(rv_at + j * ${4 * LD}, fmaf(-gc, gap, pc.x)); // what is on and below the diagonal is written at the end
                 sts(base + ${SCALARS} + j * 16, f32x4{pj.x, squares, q, rho0});
             }
         }
+% if ROLLED then
+        const float x0 = x[0], gram0 = gram[0], xb0 = xb[0], old0 = old_row[0];
+        #pragma unroll
+        for (int k = 0; k + 1 < ${RW}; k++)
+            x[k] = x[k + 1], gram[k] = gram[k + 1], xb[k] = xb[k + 1], xd[k] = xd[k + 1], old_row[k] = old_row[k + 1], live[k] = live[k + 1];
+        x[${RW - 1}] = x0, gram[${RW - 1}] = gram0, xb[${RW - 1}] = xb0, old_row[${RW - 1}] = old0, live[${RW - 1}] = xd[${RW - 1}] = 0.0f;
+% end
     }
     bar_sync(1, threads);
     const f32x4 scalars = lds<f32x4>(base + ${SCALARS} + l * 16);

@@ -10,35 +10,37 @@ QRS_CALL void small_t(const float *gram, const float *tau, float *t)
 {
     const int l = lane(), o = l & 16, r = l & 15; // lane = row of T; columns of its half one after another, each added to those after it
     const saddr from = to_saddr(gram + o * ${LDG + 1});
-    float x[16], sum[16], f[16];
-    f32x4 g[3][4]; // rows of V'V on their way, two ahead of the chain
+    float sum[16]; // of the columns from 4 k on
     #pragma unroll
-    for (int j = 0; j < 16; j++) {
+    for (int j = 0; j < 16; j++)
         sum[j] = 0.0f;
-        f[j] = tau[o + j];
-    }
-    #pragma unroll
-    for (int i = -2; i < 16; i++) {
+    #pragma unroll 1
+    for (int k = 0; k < 4; k++) {
+        const f32x4 f4 = *(const f32x4 *)(tau + o + 4 * k);
+        const float f[4] = {f4.x, f4.y, f4.z, f4.w};
+        f32x4 g[4][4]; // rows of V'V
         #pragma unroll
-        for (int j = (i + 3) / 4; j < 4; j++)
-            if (i + 2 < 16)
-                g[(i + 2) % 3][j] = lds<f32x4>(from + (i + 2) * ${4 * LDG} + j * 16);
-        if (i < 0)
-            continue;
-        x[i] = r == i ? f[i] : r < i ? -f[i] * sum[i] : 0.0f;
+        for (int i = 0; i < 4; i++)
+            #pragma unroll
+            for (int j = 0; j < 4; j++)
+                g[i][j] = j + k < 4 ? lds<f32x4>(from + k * ${16 * LDG + 16} + i * ${4 * LDG} + j * 16) : f32x4{0.0f, 0.0f, 0.0f, 0.0f};
+        float x[4];
         #pragma unroll
-        for (int j = (i + 1) / 4; j < 4; j++) {
-            const f32x4 u = g[i % 3][j];
-            sum[4 * j] = fmaf(x[i], u.x, sum[4 * j]);
-            sum[4 * j + 1] = fmaf(x[i], u.y, sum[4 * j + 1]);
-            sum[4 * j + 2] = fmaf(x[i], u.z, sum[4 * j + 2]);
-            sum[4 * j + 3] = fmaf(x[i], u.w, sum[4 * j + 3]);
+        for (int i = 0; i < 4; i++) {
+            x[i] = r == 4 * k + i ? f[i] : r < 4 * k + i ? -f[i] * sum[i] : 0.0f;
+            #pragma unroll
+            for (int j = (i + 1) / 4; j < 4; j++) {
+                sum[4 * j] = fmaf(x[i], g[i][j].x, sum[4 * j]);
+                sum[4 * j + 1] = fmaf(x[i], g[i][j].y, sum[4 * j + 1]);
+                sum[4 * j + 2] = fmaf(x[i], g[i][j].z, sum[4 * j + 2]);
+                sum[4 * j + 3] = fmaf(x[i], g[i][j].w, sum[4 * j + 3]);
+            }
         }
-    }
-    #pragma unroll
-    for (int j = 0; j < 16; j += 4) {
-        *(f32x4 *)(t + l * ${LDT} + o + j) = {x[j], x[j + 1], x[j + 2], x[j + 3]};
-        *(f32x4 *)(t + l * ${LDT} + 16 - o + j) = {0.0f, 0.0f, 0.0f, 0.0f};
+        #pragma unroll
+        for (int j = 0; j + 4 < 16; j++)
+            sum[j] = sum[j + 4];
+        *(f32x4 *)(t + l * ${LDT} + o + 4 * k) = {x[0], x[1], x[2], x[3]};
+        *(f32x4 *)(t + l * ${LDT} + 16 - o + 4 * k) = {0.0f, 0.0f, 0.0f, 0.0f};
     }
     warp_sync();
     t_corner(gram, t);

@@ -39,7 +39,7 @@ local function wide_layout(shape, device, p)
   v.O_V = 0
   v.O_X = 2 * nt * 8192
   v.O_T = v.O_X + 65536
-  v.O_TAU = v.O_T + (v.PRODUCTS == 3 and 16384 or 32768)
+  v.O_TAU = v.O_T + (v.PRODUCTS == 3 and not v.WHOLE and 16384 or 32768) -- two stages of T; gram_whole takes the second
   v.O_EXP = v.O_TAU + 256
   v.O_FLAG = v.O_EXP + 256
   v.O_BAR = v.O_FLAG + 16
@@ -258,7 +258,7 @@ using namespace qrs;
 % include("blocks/pack_reflector.cuh")
 % if WIDE then
 % include("blocks/fused_wide.cuh")
-% include("blocks/gram_recursion.cuh", { B = 32, NC = 2, LD = 68, LDM = 68 })
+% include("blocks/gram_recursion.cuh", { B = 32, ROLLED = WHOLE, NC = 2, LD = 68, LDM = 68 })
 % include("blocks/gram_small.cuh", { NC = 2 })
 % include("blocks/t_small.cuh", { LDG = 68, LDT = 68 })
 % if WHOLE then
@@ -276,7 +276,7 @@ using namespace qrs;
 % include("blocks/fused_t.cuh")
 % include("blocks/fused_rows.cuh")
 % if GRAM then
-% include("blocks/gram_recursion.cuh", { B = 32, NC = 1, LD = 36, LDM = 40 })
+% include("blocks/gram_recursion.cuh", { B = 32, ROLLED = false, NC = 1, LD = 36, LDM = 40 })
 % include("blocks/gram_panel.cuh")
 % end
 

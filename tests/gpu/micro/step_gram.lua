@@ -19,7 +19,7 @@ return {
 using namespace qrs;
 
 % include("blocks/pack_reflector.cuh")
-% include("blocks/gram_recursion.cuh", { B = 32, NC = 1, LD = 36, LDM = 40 })
+% include("blocks/gram_recursion.cuh", { B = 32, ROLLED = false, NC = 1, LD = 36, LDM = 40 })
 
 QRS_KERNEL(step_gram, 128, 1)(const float *a, i64 lda, float *h, i64 ldh, float *tau, int *info)
 {

@@ -181,18 +181,22 @@ QRS_DEV float wide_total(float x)
 
 #line 85 "blocks/fused_wide.cuh"
 // Block `first` of A on its way to shared memory (the caller commits and waits), where the planes of V go later, as it lies in A: sixteen bytes a
-// request, whole lines of memory. Swizzled so that a fragment is read without bank conflicts. What is past the matrix is zero. By threads begin ..255.
-QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first, int begin)
+// request, whole lines of memory. Swizzled so that a fragment is read without bank conflicts. What is past the matrix is zero.
+QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first)
 {
     const saddr to = to_saddr(v);
     const bool aligned = ((u64)a & 15) == 0 && (lda & 3) == 0;
-    #pragma unroll 2
-    for (int e = (int)threadIdx.x < begin ? 8192 : (int)threadIdx.x - begin; e < 8192; e += 256 - begin) {
 #line 98 "blocks/fused_wide.cuh"
-        const int row = e >> 4, col = (e & 15) * 4, at = row * 256 + (col * 4 ^ (row & 6) << 4);
-        const float *from = a + row * lda + first + col;
+    int row = threadIdx.x >> 4, col = (threadIdx.x & 15) * 4, at = row * 256 + (col * 4 ^ (row & 6) << 4); // of all its rows the swizzle is the same
+    const float *from = a + row * lda + first + col;
+    if (aligned && 512 - first - col >= 4)
+        #pragma unroll 4
+        for (; row < 512; row += 16, at += 4096, from += 16 * lda)
+            cp_async16(to + at, from);
+    #pragma unroll 1
+    for (; row < 512; row += 16, at += 4096, from += 16 * lda) {
         const int inside = row < 512 ? 512 - first - col : 0;
-#line 102 "blocks/fused_wide.cuh"
+#line 108 "blocks/fused_wide.cuh"
         if (aligned && inside >= 4) {
             cp_async16(to + at, from);
         } else {
@@ -207,7 +211,7 @@ QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first, int begin)
 }
 
 // A fragment's places in a block that lies in shared memory as a matrix does: in A's layout, or in H's.
-#line 117 "blocks/fused_wide.cuh"
+#line 123 "blocks/fused_wide.cuh"
 struct wide_places_row {
     u8 *at[2];
 };
@@ -215,14 +219,14 @@ QRS_DEV wide_places_row wide_find_row(u8 *v)
 {
     const int col = wide_column(0), q2 = wide_row(0);
     wide_places_row p;
-#line 129 "blocks/fused_wide.cuh"
+#line 135 "blocks/fused_wide.cuh"
     #pragma unroll
     for (int h = 0; h < 2; h++)
         p.at[h] = v + q2 * 256 + ((col + 8 * h) * 4 ^ q2 << 4);
-#line 133 "blocks/fused_wide.cuh"
+#line 139 "blocks/fused_wide.cuh"
     return p;
 }
-#line 136 "blocks/fused_wide.cuh"
+#line 142 "blocks/fused_wide.cuh"
 
 // The block from there to registers.
 QRS_DEV void wide_fill(wide_tile &c, u8 *v, int turn)
@@ -238,10 +242,10 @@ QRS_DEV void wide_fill(wide_tile &c, u8 *v, int turn)
             for (int h = 0; h < 2; h++) {
                 f32x2 x = {0.0f, 0.0f};
                 if (true) {
-#line 154 "blocks/fused_wide.cuh"
+#line 160 "blocks/fused_wide.cuh"
                     x.x = *(const float *)(p.at[h] + tile * 16384 + i * 2048);
                     x.y = *(const float *)(p.at[h] + tile * 16384 + i * 2048 + 256);
-#line 157 "blocks/fused_wide.cuh"
+#line 163 "blocks/fused_wide.cuh"
                 }
                 c[j][4 * i + 2 * h] = x.x;
                 c[j][4 * i + 2 * h + 1] = x.y;
@@ -278,15 +282,21 @@ QRS_DEV float wide_apply(wide_tile &c, int h, int e, int begin)
 QRS_DEV bool wide_largest(const wide_tile &c, wide_columns *s)
 {
     const int wg = wide_group(), l = lane();
+    // Without a mask: as signed integers the largest is the largest positive one, as unsigned ones the negative one of the largest magnitude, if there is any.
+    i32 positive[2] = {0, 0};
     u32 most[2] = {0, 0};
     #pragma unroll
     for (int j = 0; j < 4; j++)
         #pragma unroll
-        for (int i = 0; i < 32; i++)
-            most[i >> 1 & 1] = wide_larger(most[i >> 1 & 1], c[j][i]);
+        for (int i = 0; i < 32; i++) {
+            const u32 bits = as_u32(c[j][i]);
+            const int h = i >> 1 & 1;
+            positive[h] = positive[h] > (i32)bits ? positive[h] : (i32)bits;
+            most[h] = most[h] > bits ? most[h] : bits;
+        }
     #pragma unroll
     for (int h = 0; h < 2; h++) {
-        most[h] = wide_most(most[h]);
+        most[h] = wide_most(wide_larger((u32)positive[h], as_f32(most[h])));
         if ((l & 3) == 0)
             s->most[wg][wide_column(h)] = most[h];
     }
@@ -314,7 +324,7 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
                 *bad = 1;
         }
     }
-#line 232 "blocks/fused_wide.cuh"
+#line 244 "blocks/fused_wide.cuh"
     #pragma unroll
     for (int j = 0; j < 4; j++)
         #pragma unroll
@@ -322,11 +332,11 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
             const int h = i >> 1 & 1;
             const float x = f[h] * c[j][i];
             c[j][i] = x;
-#line 243 "blocks/fused_wide.cuh"
+#line 255 "blocks/fused_wide.cuh"
         }
-#line 260 "blocks/fused_wide.cuh"
+#line 272 "blocks/fused_wide.cuh"
     return false;
-#line 262 "blocks/fused_wide.cuh"
+#line 274 "blocks/fused_wide.cuh"
 }
 
 // Rows begin .. end-1 of the block, whole tiles, to H, times f (by column half), by way of shared memory: whole lines again. Synchronises.
@@ -345,22 +355,35 @@ QRS_DEV void wide_write(const wide_tile &c, u8 *v, float *out, i64 ldh, int firs
                 #pragma unroll
                 for (int h = 0; h < 2; h++) {
                     const f32x2 x = {f[h] * c[j][4 * i + 2 * h], f[h] * c[j][4 * i + 2 * h + 1]};
-#line 283 "blocks/fused_wide.cuh"
+#line 295 "blocks/fused_wide.cuh"
                     *(float *)(p.at[h] + tile * 16384 + i * 2048) = x.x;
                     *(float *)(p.at[h] + tile * 16384 + i * 2048 + 256) = x.y;
-#line 286 "blocks/fused_wide.cuh"
+#line 298 "blocks/fused_wide.cuh"
                 }
         }
     }
     block_sync();
     const bool aligned = ((u64)out & 15) == 0 && (ldh & 3) == 0;
-#line 300 "blocks/fused_wide.cuh"
-    const int col = (threadIdx.x & 15) * 4, inside = 512 - first - col;
+#line 312 "blocks/fused_wide.cuh"
+    const int col = (threadIdx.x & 15) * 4, inside = 512 - first - col, last = end < 512 ? end : 512;
+    int row = begin + ((int)threadIdx.x >> 4);
+    const u8 *from = v + row * 256 + (col * 4 ^ (row & 6) << 4); // of all its rows the swizzle is the same
+    float *to = out + row * ldh + first + col;
+    if (aligned && inside >= 4)
+        #pragma unroll 1
+        for (; row + 48 < last; row += 64, from += 16384) {
+            f32x4 x[4];
+            #pragma unroll
+            for (int e = 0; e < 4; e++)
+                x[e] = *(const f32x4 *)(from + 4096 * e);
+            #pragma unroll
+            for (int e = 0; e < 4; e++, to += 16 * ldh)
+                *(f32x4 *)to = x[e];
+        }
     #pragma unroll 1
-    for (int row = begin + ((int)threadIdx.x >> 4); row < (end < 512 ? end : 512); row += 16) {
-        const f32x4 x = *(const f32x4 *)(v + row * 256 + (col * 4 ^ (row & 6) << 4));
-        float *to = out + row * ldh + first + col;
-#line 306 "blocks/fused_wide.cuh"
+    for (; row < last; row += 16, from += 4096, to += 16 * ldh) {
+        const f32x4 x = *(const f32x4 *)from;
+#line 331 "blocks/fused_wide.cuh"
         if (aligned && inside >= 4) {
             *(f32x4 *)to = x;
         } else {
@@ -378,6 +401,7 @@ QRS_DEV void wide_write(const wide_tile &c, u8 *v, float *out, i64 ldh, int firs
 struct wide_stage {
     u8 *v, *t; // scratch of all CTAs; this one's place is found anew each time, registers being what is short
     u32 phases;      // of the two barriers, bit = slot
+    int last;        // panel that was kept last: its V and T may still be on their way to scratch
 };
 QRS_DEV i64 wide_v_place() { return (i64)blockIdx.x * 589824; }
 QRS_DEV i64 wide_t_place() { return (i64)blockIdx.x * 131072; }
@@ -392,10 +416,10 @@ QRS_DEV void wide_keep_v(const wide_stage &s, int k, bool low)
     u8 *to = s.v + wide_v_place() + wide_trapezoid(k);
     const saddr from = to_saddr(dynamic_smem()) + 0;
     bulk_store(to, from, bytes);
-#line 338 "blocks/fused_wide.cuh"
+#line 364 "blocks/fused_wide.cuh"
     if (low)
         bulk_store(to + 294912, from + 65536, bytes);
-#line 341 "blocks/fused_wide.cuh"
+#line 367 "blocks/fused_wide.cuh"
     bulk_commit();
 }
 QRS_DEV void wide_keep_t(u8 *scratch, int k)
@@ -406,13 +430,12 @@ QRS_DEV void wide_keep_t(u8 *scratch, int k)
     bulk_commit();
 }
 
-// First half of an update by panel p, whose V (and low plane) starts at v: this warpgroup's share of W^T to its half of x
+// First half of an update by panel p, whose V (and low plane) starts at v: this warpgroup's share of W^T, which it also leaves in its half of x
 // (two halves of 16 KB). The caller synchronises the block between the halves of the update.
-template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, int turn, saddr v, float *x)
+template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, float (&wa)[32], int p, int turn, saddr v, float *x)
 {
     const int wg = wide_group();
     const u32 b0 = wide_desc(v);
-    float wa[32];
     #pragma unroll
     for (int i = 0; i < 32; i++)
         wa[i] = 0.0f;
@@ -446,16 +469,16 @@ template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, int tu
 
 // Second half: W'^T = W^T T, C^T -= W'^T V^T. t: fp16 T as a tile for each plane: this small product always takes three, as two more roundings
 // of W and T to fp16 would cost a third of the single product's accuracy (0.78 of the contest's gate at n = 512, against 0.56).
-template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, int turn, saddr v, const float *x, saddr t)
+template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, float (&wa)[32], int p, int turn, saddr v, const float *x, saddr t)
 {
     const int wg = wide_group();
     const u32 b0 = wide_desc(v), bt = wide_desc(t);
-    float wa[32], wp[32];
-    const f32x4 *from = (const f32x4 *)x + (threadIdx.x & 127);
+    float wp[32];
+    const f32x4 *from = (const f32x4 *)x + (wg ^ 1) * 1024 + (threadIdx.x & 127);
     #pragma unroll
-    for (int i = 0; i < 8; i++) {
-        const f32x4 u = from[i * 128], d = from[1024 + i * 128]; // the same order in both warpgroups: the same bits
-        wa[4 * i] = u.x + d.x, wa[4 * i + 1] = u.y + d.y, wa[4 * i + 2] = u.z + d.z, wa[4 * i + 3] = u.w + d.w;
+    for (int i = 0; i < 8; i++) { // the same sums in both warpgroups: the same bits
+        const f32x4 o = from[i * 128];
+        wa[4 * i] += o.x, wa[4 * i + 1] += o.y, wa[4 * i + 2] += o.z, wa[4 * i + 3] += o.w;
     }
     // Both factors carry 2^LIFT; 2^4 of it stays, for the low halves' sake.
     u32 a[4][4], al[4][4];
@@ -504,17 +527,19 @@ template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, int turn, s
 //   G -= g G[j,:] + G[:,j] g' - g g' G[j,j] on what is left.
 // Then V1 = P1 rho below its diagonal and V2 = P2 (M rho). Only what lies below the top block is squared in conditioning.
 //
-// Parameters: B = 32; NC = 1, or 2: 32 passive columns follow the 32 of the panel and are only transformed; LD row stride of P1, G and
+// Parameters: B = 32; ROLLED; NC = 1, or 2: 32 passive columns follow the 32 of the panel and are only transformed; LD row stride of P1, G and
 // [R \\ V1]; LDM of M. G has B rows and 32 NC columns. Of a passive column c, R[:,c] and M[:,c] come out: the column is now C + P2 M[:,c].
 // Layout: lane = column, warps 4.. hold the passive ones; x[k] and gram[k] are row 4 k + (warp & 3). Row j of x turns into row j of M once it
 // has been the pivot row, so one array holds both. Everything off the chain dots -> barrier -> scalars -> update runs in its shadow: the
 // update of G by step j happens during step j + 1, of which only row j + 1 is needed at once (`row`), and every lane also carries
 // the next pivot column at its own rows (xb), found from its old values and its own g. One barrier a column.
 // Columns go by fours. With a body for each four what is left of x and gram has fixed registers, and shrinks; inside, the four are a rolled
-// loop. (One body for all, registers turning, is 12 KB less code and 40 to 80 cycles a column more: slower wherever it was tried.)
+// loop. ROLLED: one body for all, for kernels that outgrow the instruction cache (128 KB; what it does not keep is fetched again for every
+// panel): registers turn by one place after every four columns, so that the pivot row is always number 0, and xd is xb but for zeros where
+// rows have become M's. 12 KB less code, 40 cycles a column more.
 // A call, not inlined: scheduled under the registers of a kernel that has none to spare a column takes 310 cycles instead of 270.
 // Measured on an H200, NC = 1, with 4 warps and straight-line code: 258 cycles a column (1, 2, 8 warps: 763, 303, 400); 64 columns at once: 454.
-#line 25 "blocks/gram_recursion.cuh"
+#line 27 "blocks/gram_recursion.cuh"
 // Shared; read and written four floats at a time. One for each parity of the column.
 struct alignas(16) gram_buffer {
     float part[68][4]; // dots by column and warp
@@ -522,9 +547,9 @@ struct alignas(16) gram_buffer {
     float next[32];              // old column j + 1 of x, in the order of the rows' owners: x[k] of warp w at 8 w + k
     float row[32];               // row j of G in that order
     float g[32];                 // g of step j in that order
-#line 33 "blocks/gram_recursion.cuh"
-    float spare[64];         // what the passive columns would write to the two
 #line 35 "blocks/gram_recursion.cuh"
+    float spare[64];         // what the passive columns would write to the two
+#line 37 "blocks/gram_recursion.cuh"
 };
 struct gram_buffers {
     gram_buffer side[2];
@@ -557,16 +582,19 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
     const float start = active ? gram_in[l * 69] : 0.0f;
     if (threadIdx.x < 32)
         s->side[1].g[l] = 0.0f;
-#line 76 "blocks/gram_recursion.cuh"
+#line 78 "blocks/gram_recursion.cuh"
     if (threadIdx.x < 2) { // "next" of the last column
         *(f32x4 *)s->side[l].part[64] = {0.0f, 0.0f, 0.0f, 0.0f};
         s->side[l].pivot[64] = {0.0f, 0.0f};
     }
 
+#line 91 "blocks/gram_recursion.cuh"
     #pragma unroll
     for (int jj = 0; jj < 8; jj++) {
         const int top = jj, ahead = top + 1 < 8 ? top + 1 : top;
-        const saddr owner_now = owner + (l >> 2) * 4; // where its owner finds a lane's row
+        // Where its owner finds a lane's row, and will find it when registers have turned.
+        const saddr owner_now = owner + ((l >> 2) - jj + top & 7) * 4;
+        const saddr owner_then = owner_now;
         #pragma unroll 1
         for (int jw = 0; jw < 4; jw++) {
             const int j = jj * 4 + jw;
@@ -633,16 +661,18 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
             for (int k = 7; k >= 0; k--) {
                 x[k] = fmaf(-g, xb[k], k == top && own && c > j ? 0.0f : x[k]);
                 xb[k] = fmaf(-gn, xb[k], next[k]);
+#line 166 "blocks/gram_recursion.cuh"
             }
             old_h = fmaf(-g, pj.y, pc.y);
             old_g = g;
             row = fmaf(-pn.y, g, fmaf(-gn, old_h, jw == 3 ? gram[ahead] : gram[top]));
             if (own) {
-                sts(owner_now + side + 1888, g);
+                sts((jw == 3 ? owner_then : owner_now) + side + 1888, g);
                 sts(rv_at + j * 272, fmaf(-gc, gap, pc.x)); // what is on and below the diagonal is written at the end
                 sts(base + 4544 + j * 16, f32x4{pj.x, squares, q, rho0});
             }
         }
+#line 183 "blocks/gram_recursion.cuh"
     }
     bar_sync(1, threads);
     const f32x4 scalars = lds<f32x4>(base + 4544 + l * 16);
@@ -794,35 +824,37 @@ QRS_CALL void small_t(const float *gram, const float *tau, float *t)
 {
     const int l = lane(), o = l & 16, r = l & 15; // lane = row of T; columns of its half one after another, each added to those after it
     const saddr from = to_saddr(gram + o * 69);
-    float x[16], sum[16], f[16];
-    f32x4 g[3][4]; // rows of V'V on their way, two ahead of the chain
+    float sum[16]; // of the columns from 4 k on
     #pragma unroll
-    for (int j = 0; j < 16; j++) {
+    for (int j = 0; j < 16; j++)
         sum[j] = 0.0f;
-        f[j] = tau[o + j];
-    }
-    #pragma unroll
-    for (int i = -2; i < 16; i++) {
+    #pragma unroll 1
+    for (int k = 0; k < 4; k++) {
+        const f32x4 f4 = *(const f32x4 *)(tau + o + 4 * k);
+        const float f[4] = {f4.x, f4.y, f4.z, f4.w};
+        f32x4 g[4][4]; // rows of V'V
         #pragma unroll
-        for (int j = (i + 3) / 4; j < 4; j++)
-            if (i + 2 < 16)
-                g[(i + 2) % 3][j] = lds<f32x4>(from + (i + 2) * 272 + j * 16);
-        if (i < 0)
-            continue;
-        x[i] = r == i ? f[i] : r < i ? -f[i] * sum[i] : 0.0f;
+        for (int i = 0; i < 4; i++)
+            #pragma unroll
+            for (int j = 0; j < 4; j++)
+                g[i][j] = j + k < 4 ? lds<f32x4>(from + k * 1104 + i * 272 + j * 16) : f32x4{0.0f, 0.0f, 0.0f, 0.0f};
+        float x[4];
         #pragma unroll
-        for (int j = (i + 1) / 4; j < 4; j++) {
-            const f32x4 u = g[i % 3][j];
-            sum[4 * j] = fmaf(x[i], u.x, sum[4 * j]);
-            sum[4 * j + 1] = fmaf(x[i], u.y, sum[4 * j + 1]);
-            sum[4 * j + 2] = fmaf(x[i], u.z, sum[4 * j + 2]);
-            sum[4 * j + 3] = fmaf(x[i], u.w, sum[4 * j + 3]);
+        for (int i = 0; i < 4; i++) {
+            x[i] = r == 4 * k + i ? f[i] : r < 4 * k + i ? -f[i] * sum[i] : 0.0f;
+            #pragma unroll
+            for (int j = (i + 1) / 4; j < 4; j++) {
+                sum[4 * j] = fmaf(x[i], g[i][j].x, sum[4 * j]);
+                sum[4 * j + 1] = fmaf(x[i], g[i][j].y, sum[4 * j + 1]);
+                sum[4 * j + 2] = fmaf(x[i], g[i][j].z, sum[4 * j + 2]);
+                sum[4 * j + 3] = fmaf(x[i], g[i][j].w, sum[4 * j + 3]);
+            }
         }
-    }
-    #pragma unroll
-    for (int j = 0; j < 16; j += 4) {
-        *(f32x4 *)(t + l * 68 + o + j) = {x[j], x[j + 1], x[j + 2], x[j + 3]};
-        *(f32x4 *)(t + l * 68 + 16 - o + j) = {0.0f, 0.0f, 0.0f, 0.0f};
+        #pragma unroll
+        for (int j = 0; j + 4 < 16; j++)
+            sum[j] = sum[j + 4];
+        *(f32x4 *)(t + l * 68 + o + 4 * k) = {x[0], x[1], x[2], x[3]};
+        *(f32x4 *)(t + l * 68 + 16 - o + 4 * k) = {0.0f, 0.0f, 0.0f, 0.0f};
     }
     warp_sync();
     t_corner(gram, t);
@@ -843,9 +875,7 @@ struct wide_shared {
     wide_columns columns;
     float down[64], up[64]; // powers of two: what is packed, times down, has its columns' largest magnitudes in [32, 64)
     float back[64], whole[64];
-#line 22 "blocks/gram_pair.cuh"
     gram_buffers recursion;
-#line 24 "blocks/gram_pair.cuh"
 };
 
 // All 256 threads call. s->rv: top block, becomes R on and above the diagonal and V below. s->gram: G of the rows below; its right half becomes M's,
@@ -1498,6 +1528,8 @@ template <bool SPLIT> QRS_DEV void wide_issue(const wide_stage &s, int p, int sl
 {
     if (threadIdx.x != 0)
         return;
+    if (p == s.last)
+        bulk_wait<0>();
     const u32 bytes = (8 - p) * 8192;
     const saddr base = to_saddr(dynamic_smem()), bar = base + 213520 + 8 * slot;
     mbar_expect(bar, (SPLIT ? 2 * bytes : bytes) + 16384);
@@ -1518,46 +1550,43 @@ QRS_DEV int wide_next(u32 zero, int p, int end)
 template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end, int turn, u32 zero, bool sent, wide_stage &s)
 {
     const saddr base = to_saddr(dynamic_smem());
-    int slot = 0, p = -1, next = wide_next(zero, begin, end); // panel p is applied from `slot` while `next` arrives in the other one
+    int slot = 0, p = wide_next(zero, begin, end); // applied from `slot` while its successor arrives in the other one
+    if (p < end && !sent)
+        wide_issue<SPLIT>(s, p, 0);
     #pragma unroll 1
-    for (;;) {
+    while (p < end) {
         const saddr v = base + 0 + slot * 65536, t = base + 196608 + slot * 16384;
-        float *x = (float *)(dynamic_smem() + 131072 + slot * 32768);
-        if (p >= 0) {
-            mbar_wait(base + 213520 + 8 * slot, s.phases >> slot & 1);
-            s.phases ^= 1u << slot;
-            wide_gather<SPLIT>(c, p, turn, v, x);
+        float *x = (float *)(dynamic_smem() + 131072 + slot * 32768), wa[32];
+        const int next = wide_next(zero, p + 1, end);
+        mbar_wait(base + 213520 + 8 * slot, s.phases >> slot & 1);
+        s.phases ^= 1u << slot;
+        wide_gather<SPLIT>(c, wa, p, turn, v, x);
+        block_sync();
+        if (!SPLIT && next < end)
+            wide_issue<false>(s, next, slot ^ 1);
+        wide_scatter<SPLIT>(c, wa, p, turn, v, x, t);
+        if (SPLIT) {
             block_sync();
+            if (next < end)
+                wide_issue<true>(s, next, 0);
+        } else {
+            slot ^= 1;
         }
-        if (!SPLIT && next < end && !(sent && p < 0))
-            wide_issue<false>(s, next, p < 0 ? 0 : slot ^ 1);
-        if (p >= 0) {
-            wide_scatter<SPLIT>(c, p, turn, v, x, t);
-            if (SPLIT)
-                block_sync();
-            else
-                slot ^= 1;
-        }
-        if (next >= end)
-            break;
-        if (SPLIT && !(sent && p < 0))
-            wide_issue<true>(s, next, 0);
         p = next;
-        next = wide_next(zero, p + 1, end);
     }
 }
 
 // Asks L2 for block `first` of A, a 128-byte line a request: it arrives while the chain of a panel keeps memory idle.
 QRS_DEV void wide_prefetch(const float *a, i64 lda, int first)
 {
-#line 63 "blocks/fused_wide_kernel.cuh"
+#line 62 "blocks/fused_wide_kernel.cuh"
     #pragma unroll 1
     for (int e = threadIdx.x; e < 1024; e += 256) {
         const int major = e / 2, line = e % 2 * 32;
-#line 70 "blocks/fused_wide_kernel.cuh"
+#line 69 "blocks/fused_wide_kernel.cuh"
         if (first + line < 512)
             prefetch_l2(a + major * lda + first + line);
-#line 73 "blocks/fused_wide_kernel.cuh"
+#line 72 "blocks/fused_wide_kernel.cuh"
     }
 }
 
@@ -1579,7 +1608,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             mbar_init(to_saddr(smem + 213536) + 8 * w, WIDE_GIVERS);
         fence_mbar_init();
     }
-    wide_stage stage = {v_scratch, t_scratch, 0};
+    wide_stage stage = {v_scratch, t_scratch, 0, -1};
     // CTAs in step all ask for memory at once, and all leave it alone at once. In long batches they pay to be a quarter of a panel apart.
     if (batch >= 3 * gridDim.x)
         spin((blockIdx.x & 3) * 23000u);
@@ -1595,6 +1624,11 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         for (int k = 0; k < 8; k++) {
             const int first = 64 * k, done = k < 8 ? k : 8, turn = k < 8 ? k : 0;
             const bool owed = k > 0 && k <= 7 && !(zero >> (k - 1) & 1); // T of the last panel
+            // Two warps begin T while V leaves shared memory; this block arrives there while T is completed.
+            if (owed) {
+                wide_begin_t(shared->gram, stau, shared->half);
+                stage.last = k - 1;
+            }
             if (tid == 0) {
                 if (k == 0)
                     bulk_wait<0>(); // what the matrix before kept is not to land on what this one keeps
@@ -1604,13 +1638,9 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             block_sync();
             if (k == 0 && tid == 0)
                 *following = batch > gridDim.x ? gridDim.x + (u32)atomic_add(tickets, 1) : batch;
-            // Two warps begin T while the others send for this block, which arrives while T is completed.
-            if (owed)
-                wide_begin_t(shared->gram, stau, shared->half);
-            wide_request(v, a + b * stride_a, lda, first, owed ? 64 : 0);
+            wide_request(v, a + b * stride_a, lda, first);
             cp_async_commit();
             if (owed) {
-                block_sync();
                 wide_build_t(shared->gram, shared->half);
                 wide_put_t(shared->half, t);
                 fence_async_shared();
@@ -1627,7 +1657,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             const bool filled = wide_largest(c, &shared->columns);
             const int start = wide_next(zero, 0, done);
             if (filled && start < done && tid == 0)
-                bulk_wait<0>(); // the last V and T are in scratch
+                bulk_wait_read<0>(); // the last T has left the place where another one comes
             if (filled && start < done) { // the first V travels while the block is scaled
 #line 149 "blocks/fused_wide_kernel.cuh"
                 if (start >= split)

@@ -181,18 +181,22 @@ QRS_DEV float wide_total(float x)
 
 #line 85 "blocks/fused_wide.cuh"
 // Block `first` of A on its way to shared memory (the caller commits and waits), where the planes of V go later, as it lies in A: sixteen bytes a
-// request, whole lines of memory. Swizzled so that a fragment is read without bank conflicts. What is past the matrix is zero. By threads begin ..255.
-QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first, int begin)
+// request, whole lines of memory. Swizzled so that a fragment is read without bank conflicts. What is past the matrix is zero.
+QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first)
 {
     const saddr to = to_saddr(v);
     const bool aligned = ((u64)a & 15) == 0 && (lda & 3) == 0;
-    #pragma unroll 2
-    for (int e = (int)threadIdx.x < begin ? 8192 : (int)threadIdx.x - begin; e < 8192; e += 256 - begin) {
 #line 98 "blocks/fused_wide.cuh"
-        const int row = e >> 4, col = (e & 15) * 4, at = row * 256 + (col * 4 ^ (row & 6) << 4);
-        const float *from = a + row * lda + first + col;
+    int row = threadIdx.x >> 4, col = (threadIdx.x & 15) * 4, at = row * 256 + (col * 4 ^ (row & 6) << 4); // of all its rows the swizzle is the same
+    const float *from = a + row * lda + first + col;
+    if (aligned && 512 - first - col >= 4)
+        #pragma unroll 4
+        for (; row < 512; row += 16, at += 4096, from += 16 * lda)
+            cp_async16(to + at, from);
+    #pragma unroll 1
+    for (; row < 512; row += 16, at += 4096, from += 16 * lda) {
         const int inside = row < 512 ? 512 - first - col : 0;
-#line 102 "blocks/fused_wide.cuh"
+#line 108 "blocks/fused_wide.cuh"
         if (aligned && inside >= 4) {
             cp_async16(to + at, from);
         } else {
@@ -207,7 +211,7 @@ QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first, int begin)
 }
 
 // A fragment's places in a block that lies in shared memory as a matrix does: in A's layout, or in H's.
-#line 117 "blocks/fused_wide.cuh"
+#line 123 "blocks/fused_wide.cuh"
 struct wide_places_row {
     u8 *at[2];
 };
@@ -215,14 +219,14 @@ QRS_DEV wide_places_row wide_find_row(u8 *v)
 {
     const int col = wide_column(0), q2 = wide_row(0);
     wide_places_row p;
-#line 129 "blocks/fused_wide.cuh"
+#line 135 "blocks/fused_wide.cuh"
     #pragma unroll
     for (int h = 0; h < 2; h++)
         p.at[h] = v + q2 * 256 + ((col + 8 * h) * 4 ^ q2 << 4);
-#line 133 "blocks/fused_wide.cuh"
+#line 139 "blocks/fused_wide.cuh"
     return p;
 }
-#line 136 "blocks/fused_wide.cuh"
+#line 142 "blocks/fused_wide.cuh"
 
 // The block from there to registers.
 QRS_DEV void wide_fill(wide_tile &c, u8 *v, int turn)
@@ -238,10 +242,10 @@ QRS_DEV void wide_fill(wide_tile &c, u8 *v, int turn)
             for (int h = 0; h < 2; h++) {
                 f32x2 x = {0.0f, 0.0f};
                 if (true) {
-#line 154 "blocks/fused_wide.cuh"
+#line 160 "blocks/fused_wide.cuh"
                     x.x = *(const float *)(p.at[h] + tile * 16384 + i * 2048);
                     x.y = *(const float *)(p.at[h] + tile * 16384 + i * 2048 + 256);
-#line 157 "blocks/fused_wide.cuh"
+#line 163 "blocks/fused_wide.cuh"
                 }
                 c[j][4 * i + 2 * h] = x.x;
                 c[j][4 * i + 2 * h + 1] = x.y;
@@ -278,15 +282,21 @@ QRS_DEV float wide_apply(wide_tile &c, int h, int e, int begin)
 QRS_DEV bool wide_largest(const wide_tile &c, wide_columns *s)
 {
     const int wg = wide_group(), l = lane();
+    // Without a mask: as signed integers the largest is the largest positive one, as unsigned ones the negative one of the largest magnitude, if there is any.
+    i32 positive[2] = {0, 0};
     u32 most[2] = {0, 0};
     #pragma unroll
     for (int j = 0; j < 4; j++)
         #pragma unroll
-        for (int i = 0; i < 32; i++)
-            most[i >> 1 & 1] = wide_larger(most[i >> 1 & 1], c[j][i]);
+        for (int i = 0; i < 32; i++) {
+            const u32 bits = as_u32(c[j][i]);
+            const int h = i >> 1 & 1;
+            positive[h] = positive[h] > (i32)bits ? positive[h] : (i32)bits;
+            most[h] = most[h] > bits ? most[h] : bits;
+        }
     #pragma unroll
     for (int h = 0; h < 2; h++) {
-        most[h] = wide_most(most[h]);
+        most[h] = wide_most(wide_larger((u32)positive[h], as_f32(most[h])));
         if ((l & 3) == 0)
             s->most[wg][wide_column(h)] = most[h];
     }
@@ -314,9 +324,9 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
                 *bad = 1;
         }
     }
-#line 230 "blocks/fused_wide.cuh"
+#line 242 "blocks/fused_wide.cuh"
     float sum[2] = {0.0f, 0.0f}, square[2] = {0.0f, 0.0f};
-#line 232 "blocks/fused_wide.cuh"
+#line 244 "blocks/fused_wide.cuh"
     #pragma unroll
     for (int j = 0; j < 4; j++)
         #pragma unroll
@@ -324,12 +334,12 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
             const int h = i >> 1 & 1;
             const float x = f[h] * c[j][i];
             c[j][i] = x;
-#line 240 "blocks/fused_wide.cuh"
+#line 252 "blocks/fused_wide.cuh"
             sum[h] += fabsf(x);
             square[h] = fmaf(x, x, square[h]);
-#line 243 "blocks/fused_wide.cuh"
+#line 255 "blocks/fused_wide.cuh"
         }
-#line 245 "blocks/fused_wide.cuh"
+#line 257 "blocks/fused_wide.cuh"
     #pragma unroll
     for (int h = 0; h < 2; h++) {
         const f32x2 both = {wide_total(sum[h]), wide_total(square[h])};
@@ -344,7 +354,7 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
         few = few || (u.x + d.x) * (u.x + d.x) < 184.32f * (u.y + d.y);
     }
     return shfl((int)warp_any(few), 0);
-#line 262 "blocks/fused_wide.cuh"
+#line 274 "blocks/fused_wide.cuh"
 }
 
 // Rows begin .. end-1 of the block, whole tiles, to H, times f (by column half), by way of shared memory: whole lines again. Synchronises.
@@ -363,22 +373,35 @@ QRS_DEV void wide_write(const wide_tile &c, u8 *v, float *out, i64 ldh, int firs
                 #pragma unroll
                 for (int h = 0; h < 2; h++) {
                     const f32x2 x = {f[h] * c[j][4 * i + 2 * h], f[h] * c[j][4 * i + 2 * h + 1]};
-#line 283 "blocks/fused_wide.cuh"
+#line 295 "blocks/fused_wide.cuh"
                     *(float *)(p.at[h] + tile * 16384 + i * 2048) = x.x;
                     *(float *)(p.at[h] + tile * 16384 + i * 2048 + 256) = x.y;
-#line 286 "blocks/fused_wide.cuh"
+#line 298 "blocks/fused_wide.cuh"
                 }
         }
     }
     block_sync();
     const bool aligned = ((u64)out & 15) == 0 && (ldh & 3) == 0;
-#line 300 "blocks/fused_wide.cuh"
-    const int col = (threadIdx.x & 15) * 4, inside = 512 - first - col;
+#line 312 "blocks/fused_wide.cuh"
+    const int col = (threadIdx.x & 15) * 4, inside = 512 - first - col, last = end < 512 ? end : 512;
+    int row = begin + ((int)threadIdx.x >> 4);
+    const u8 *from = v + row * 256 + (col * 4 ^ (row & 6) << 4); // of all its rows the swizzle is the same
+    float *to = out + row * ldh + first + col;
+    if (aligned && inside >= 4)
+        #pragma unroll 1
+        for (; row + 48 < last; row += 64, from += 16384) {
+            f32x4 x[4];
+            #pragma unroll
+            for (int e = 0; e < 4; e++)
+                x[e] = *(const f32x4 *)(from + 4096 * e);
+            #pragma unroll
+            for (int e = 0; e < 4; e++, to += 16 * ldh)
+                *(f32x4 *)to = x[e];
+        }
     #pragma unroll 1
-    for (int row = begin + ((int)threadIdx.x >> 4); row < (end < 512 ? end : 512); row += 16) {
-        const f32x4 x = *(const f32x4 *)(v + row * 256 + (col * 4 ^ (row & 6) << 4));
-        float *to = out + row * ldh + first + col;
-#line 306 "blocks/fused_wide.cuh"
+    for (; row < last; row += 16, from += 4096, to += 16 * ldh) {
+        const f32x4 x = *(const f32x4 *)from;
+#line 331 "blocks/fused_wide.cuh"
         if (aligned && inside >= 4) {
             *(f32x4 *)to = x;
         } else {
@@ -396,6 +419,7 @@ QRS_DEV void wide_write(const wide_tile &c, u8 *v, float *out, i64 ldh, int firs
 struct wide_stage {
     u8 *v, *t; // scratch of all CTAs; this one's place is found anew each time, registers being what is short
     u32 phases;      // of the two barriers, bit = slot
+    int last;        // panel that was kept last: its V and T may still be on their way to scratch
 };
 QRS_DEV i64 wide_v_place() { return (i64)blockIdx.x * 589824; }
 QRS_DEV i64 wide_t_place() { return (i64)blockIdx.x * 131072; }
@@ -410,10 +434,10 @@ QRS_DEV void wide_keep_v(const wide_stage &s, int k, bool low)
     u8 *to = s.v + wide_v_place() + wide_trapezoid(k);
     const saddr from = to_saddr(dynamic_smem()) + 0;
     bulk_store(to, from, bytes);
-#line 338 "blocks/fused_wide.cuh"
+#line 364 "blocks/fused_wide.cuh"
     if (low)
         bulk_store(to + 294912, from + 65536, bytes);
-#line 341 "blocks/fused_wide.cuh"
+#line 367 "blocks/fused_wide.cuh"
     bulk_commit();
 }
 QRS_DEV void wide_keep_t(u8 *scratch, int k)
@@ -424,13 +448,12 @@ QRS_DEV void wide_keep_t(u8 *scratch, int k)
     bulk_commit();
 }
 
-// First half of an update by panel p, whose V (and low plane) starts at v: this warpgroup's share of W^T to its half of x
+// First half of an update by panel p, whose V (and low plane) starts at v: this warpgroup's share of W^T, which it also leaves in its half of x
 // (two halves of 16 KB). The caller synchronises the block between the halves of the update.
-template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, int turn, saddr v, float *x)
+template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, float (&wa)[32], int p, int turn, saddr v, float *x)
 {
     const int wg = wide_group();
     const u32 b0 = wide_desc(v);
-    float wa[32];
     #pragma unroll
     for (int i = 0; i < 32; i++)
         wa[i] = 0.0f;
@@ -464,16 +487,16 @@ template <bool SPLIT> QRS_DEV void wide_gather(const wide_tile &c, int p, int tu
 
 // Second half: W'^T = W^T T, C^T -= W'^T V^T. t: fp16 T as a tile for each plane: this small product always takes three, as two more roundings
 // of W and T to fp16 would cost a third of the single product's accuracy (0.78 of the contest's gate at n = 512, against 0.56).
-template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, int turn, saddr v, const float *x, saddr t)
+template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, float (&wa)[32], int p, int turn, saddr v, const float *x, saddr t)
 {
     const int wg = wide_group();
     const u32 b0 = wide_desc(v), bt = wide_desc(t);
-    float wa[32], wp[32];
-    const f32x4 *from = (const f32x4 *)x + (threadIdx.x & 127);
+    float wp[32];
+    const f32x4 *from = (const f32x4 *)x + (wg ^ 1) * 1024 + (threadIdx.x & 127);
     #pragma unroll
-    for (int i = 0; i < 8; i++) {
-        const f32x4 u = from[i * 128], d = from[1024 + i * 128]; // the same order in both warpgroups: the same bits
-        wa[4 * i] = u.x + d.x, wa[4 * i + 1] = u.y + d.y, wa[4 * i + 2] = u.z + d.z, wa[4 * i + 3] = u.w + d.w;
+    for (int i = 0; i < 8; i++) { // the same sums in both warpgroups: the same bits
+        const f32x4 o = from[i * 128];
+        wa[4 * i] += o.x, wa[4 * i + 1] += o.y, wa[4 * i + 2] += o.z, wa[4 * i + 3] += o.w;
     }
     // Both factors carry 2^LIFT; 2^4 of it stays, for the low halves' sake.
     u32 a[4][4], al[4][4];
@@ -522,17 +545,19 @@ template <bool SPLIT> QRS_DEV void wide_scatter(wide_tile &c, int p, int turn, s
 //   G -= g G[j,:] + G[:,j] g' - g g' G[j,j] on what is left.
 // Then V1 = P1 rho below its diagonal and V2 = P2 (M rho). Only what lies below the top block is squared in conditioning.
 //
-// Parameters: B = 32; NC = 1, or 2: 32 passive columns follow the 32 of the panel and are only transformed; LD row stride of P1, G and
+// Parameters: B = 32; ROLLED; NC = 1, or 2: 32 passive columns follow the 32 of the panel and are only transformed; LD row stride of P1, G and
 // [R \\ V1]; LDM of M. G has B rows and 32 NC columns. Of a passive column c, R[:,c] and M[:,c] come out: the column is now C + P2 M[:,c].
 // Layout: lane = column, warps 4.. hold the passive ones; x[k] and gram[k] are row 4 k + (warp & 3). Row j of x turns into row j of M once it
 // has been the pivot row, so one array holds both. Everything off the chain dots -> barrier -> scalars -> update runs in its shadow: the
 // update of G by step j happens during step j + 1, of which only row j + 1 is needed at once (`row`), and every lane also carries
 // the next pivot column at its own rows (xb), found from its old values and its own g. One barrier a column.
 // Columns go by fours. With a body for each four what is left of x and gram has fixed registers, and shrinks; inside, the four are a rolled
-// loop. (One body for all, registers turning, is 12 KB less code and 40 to 80 cycles a column more: slower wherever it was tried.)
+// loop. ROLLED: one body for all, for kernels that outgrow the instruction cache (128 KB; what it does not keep is fetched again for every
+// panel): registers turn by one place after every four columns, so that the pivot row is always number 0, and xd is xb but for zeros where
+// rows have become M's. 12 KB less code, 40 cycles a column more.
 // A call, not inlined: scheduled under the registers of a kernel that has none to spare a column takes 310 cycles instead of 270.
 // Measured on an H200, NC = 1, with 4 warps and straight-line code: 258 cycles a column (1, 2, 8 warps: 763, 303, 400); 64 columns at once: 454.
-#line 25 "blocks/gram_recursion.cuh"
+#line 27 "blocks/gram_recursion.cuh"
 // Shared; read and written four floats at a time. One for each parity of the column.
 struct alignas(16) gram_buffer {
     float part[68][4]; // dots by column and warp
@@ -540,9 +565,9 @@ struct alignas(16) gram_buffer {
     float next[32];              // old column j + 1 of x, in the order of the rows' owners: x[k] of warp w at 8 w + k
     float row[32];               // row j of G in that order
     float g[32];                 // g of step j in that order
-#line 33 "blocks/gram_recursion.cuh"
-    float spare[64];         // what the passive columns would write to the two
 #line 35 "blocks/gram_recursion.cuh"
+    float spare[64];         // what the passive columns would write to the two
+#line 37 "blocks/gram_recursion.cuh"
 };
 struct gram_buffers {
     gram_buffer side[2];
@@ -575,16 +600,26 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
     const float start = active ? gram_in[l * 69] : 0.0f;
     if (threadIdx.x < 32)
         s->side[1].g[l] = 0.0f;
-#line 76 "blocks/gram_recursion.cuh"
+#line 78 "blocks/gram_recursion.cuh"
     if (threadIdx.x < 2) { // "next" of the last column
         *(f32x4 *)s->side[l].part[64] = {0.0f, 0.0f, 0.0f, 0.0f};
         s->side[l].pivot[64] = {0.0f, 0.0f};
     }
 
+#line 84 "blocks/gram_recursion.cuh"
+    float live[8], xd[8]; // live: 1 for rows of P1, 0 for those that have become M's
     #pragma unroll
+    for (int k = 0; k < 8; k++) {
+        live[k] = 1.0f;
+        xd[k] = xb[k];
+    }
+#line 91 "blocks/gram_recursion.cuh"
+    #pragma unroll 1
     for (int jj = 0; jj < 8; jj++) {
-        const int top = jj, ahead = top + 1 < 8 ? top + 1 : top;
-        const saddr owner_now = owner + (l >> 2) * 4; // where its owner finds a lane's row
+        const int top = 0, ahead = top + 1 < 8 ? top + 1 : top;
+        // Where its owner finds a lane's row, and will find it when registers have turned.
+        const saddr owner_now = owner + ((l >> 2) - jj + top & 7) * 4;
+        const saddr owner_then = owner + ((l >> 2) - jj - 1 & 7) * 4;
         #pragma unroll 1
         for (int jw = 0; jw < 4; jw++) {
             const int j = jj * 4 + jw;
@@ -595,7 +630,7 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
                 float sum[2] = {own ? row : 0.0f, (w > jw ? xb[top] : 0.0f) * x[top]};
                 #pragma unroll
                 for (int k = top + 1; k < 8; k++)
-                    sum[(k - top) & 1] = fmaf(xb[k], x[k], sum[(k - top) & 1]);
+                    sum[(k - top) & 1] = fmaf(xd[k], x[k], sum[(k - top) & 1]);
                 sts(my_share + side, sum[0] + sum[1]);
                 if (own) {
                     sts(pivot, f32x2{x[top], row});
@@ -651,16 +686,26 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
             for (int k = 7; k >= 0; k--) {
                 x[k] = fmaf(-g, xb[k], k == top && own && c > j ? 0.0f : x[k]);
                 xb[k] = fmaf(-gn, xb[k], next[k]);
+#line 164 "blocks/gram_recursion.cuh"
+                xd[k] = live[k] * xb[k];
+#line 166 "blocks/gram_recursion.cuh"
             }
             old_h = fmaf(-g, pj.y, pc.y);
             old_g = g;
             row = fmaf(-pn.y, g, fmaf(-gn, old_h, jw == 3 ? gram[ahead] : gram[top]));
             if (own) {
-                sts(owner_now + side + 1888, g);
+                sts((jw == 3 ? owner_then : owner_now) + side + 1888, g);
                 sts(rv_at + j * 272, fmaf(-gc, gap, pc.x)); // what is on and below the diagonal is written at the end
                 sts(base + 4544 + j * 16, f32x4{pj.x, squares, q, rho0});
             }
         }
+#line 177 "blocks/gram_recursion.cuh"
+        const float x0 = x[0], gram0 = gram[0], xb0 = xb[0], old0 = old_row[0];
+        #pragma unroll
+        for (int k = 0; k + 1 < 8; k++)
+            x[k] = x[k + 1], gram[k] = gram[k + 1], xb[k] = xb[k + 1], xd[k] = xd[k + 1], old_row[k] = old_row[k + 1], live[k] = live[k + 1];
+        x[7] = x0, gram[7] = gram0, xb[7] = xb0, old_row[7] = old0, live[7] = xd[7] = 0.0f;
+#line 183 "blocks/gram_recursion.cuh"
     }
     bar_sync(1, threads);
     const f32x4 scalars = lds<f32x4>(base + 4544 + l * 16);
@@ -812,35 +857,37 @@ QRS_CALL void small_t(const float *gram, const float *tau, float *t)
 {
     const int l = lane(), o = l & 16, r = l & 15; // lane = row of T; columns of its half one after another, each added to those after it
     const saddr from = to_saddr(gram + o * 69);
-    float x[16], sum[16], f[16];
-    f32x4 g[3][4]; // rows of V'V on their way, two ahead of the chain
+    float sum[16]; // of the columns from 4 k on
     #pragma unroll
-    for (int j = 0; j < 16; j++) {
+    for (int j = 0; j < 16; j++)
         sum[j] = 0.0f;
-        f[j] = tau[o + j];
-    }
-    #pragma unroll
-    for (int i = -2; i < 16; i++) {
+    #pragma unroll 1
+    for (int k = 0; k < 4; k++) {
+        const f32x4 f4 = *(const f32x4 *)(tau + o + 4 * k);
+        const float f[4] = {f4.x, f4.y, f4.z, f4.w};
+        f32x4 g[4][4]; // rows of V'V
         #pragma unroll
-        for (int j = (i + 3) / 4; j < 4; j++)
-            if (i + 2 < 16)
-                g[(i + 2) % 3][j] = lds<f32x4>(from + (i + 2) * 272 + j * 16);
-        if (i < 0)
-            continue;
-        x[i] = r == i ? f[i] : r < i ? -f[i] * sum[i] : 0.0f;
+        for (int i = 0; i < 4; i++)
+            #pragma unroll
+            for (int j = 0; j < 4; j++)
+                g[i][j] = j + k < 4 ? lds<f32x4>(from + k * 1104 + i * 272 + j * 16) : f32x4{0.0f, 0.0f, 0.0f, 0.0f};
+        float x[4];
         #pragma unroll
-        for (int j = (i + 1) / 4; j < 4; j++) {
-            const f32x4 u = g[i % 3][j];
-            sum[4 * j] = fmaf(x[i], u.x, sum[4 * j]);
-            sum[4 * j + 1] = fmaf(x[i], u.y, sum[4 * j + 1]);
-            sum[4 * j + 2] = fmaf(x[i], u.z, sum[4 * j + 2]);
-            sum[4 * j + 3] = fmaf(x[i], u.w, sum[4 * j + 3]);
+        for (int i = 0; i < 4; i++) {
+            x[i] = r == 4 * k + i ? f[i] : r < 4 * k + i ? -f[i] * sum[i] : 0.0f;
+            #pragma unroll
+            for (int j = (i + 1) / 4; j < 4; j++) {
+                sum[4 * j] = fmaf(x[i], g[i][j].x, sum[4 * j]);
+                sum[4 * j + 1] = fmaf(x[i], g[i][j].y, sum[4 * j + 1]);
+                sum[4 * j + 2] = fmaf(x[i], g[i][j].z, sum[4 * j + 2]);
+                sum[4 * j + 3] = fmaf(x[i], g[i][j].w, sum[4 * j + 3]);
+            }
         }
-    }
-    #pragma unroll
-    for (int j = 0; j < 16; j += 4) {
-        *(f32x4 *)(t + l * 68 + o + j) = {x[j], x[j + 1], x[j + 2], x[j + 3]};
-        *(f32x4 *)(t + l * 68 + 16 - o + j) = {0.0f, 0.0f, 0.0f, 0.0f};
+        #pragma unroll
+        for (int j = 0; j + 4 < 16; j++)
+            sum[j] = sum[j + 4];
+        *(f32x4 *)(t + l * 68 + o + 4 * k) = {x[0], x[1], x[2], x[3]};
+        *(f32x4 *)(t + l * 68 + 16 - o + 4 * k) = {0.0f, 0.0f, 0.0f, 0.0f};
     }
     warp_sync();
     t_corner(gram, t);
@@ -857,186 +904,266 @@ QRS_CALL void small_t(const float *gram, const float *tau, float *t)
 // squared, where the recursion squares that of the rows below only: with 2 B rows and more a random panel loses 10 eps, with B thousands.
 // A zero column gets no reflector (r = 0, 1 / n[j] taken as 0). After it only zero columns may come: another one's G would lack row j.
 //
+// Eight columns at a time. With J their numbers, D = X[J,J] and N the rows n of J:
+//   D + S R[J,J] = L U by rows, each sign when its row is reached; N = L^-1 (X[J,:] + S R[J,:]), S = diag(sign); E = X[i,J] U^-1 for rows i outside J,
+//   E = U^-1 for the rows J; X -= E N, the rows J from zero; then E is final in columns J (V below, M above), and L is V's within J.
+// Each warp factors the 8 x 8 blocks for itself, which is sooner than to be told. Products are tensor cores': three of TF32 (gram_small.cuh).
+//
 // Parameters: B = 32 or 64; LD: row stride of X, G and R; LDM: of M; LEAST: share of a column's square that must be left of it.
-// Layout: half of the warps hold G and run a pair of columns ahead, the others hold X; thread (ty, tx) of 8 x B / 4 has rows R ty.. and columns 4 tx.. of it. A
-// pair's owners hand it round through shared memory, every thread finds its scalars itself, and one barrier a pair does for both.
-#line 16 "blocks/gram_whole.cuh"
-struct gram_pivots {
-    float g[2][64], x[2][64]; // the pair's rows of G and of X, zero in finished columns
-    float l[2][64];           // its columns of X
+// Layout: half of the warps hold G and run a block of columns ahead, the others hold X. A warp has 16 rows of it as accumulators: of tile n of 8 columns
+// y[n] is (row g, columns 2 q, 2 q + 1), (row g + 8, the same). An 8 x 8 block lies in a warp likewise, and so can be an operand at once if k = 2 q, 2 q + 1
+// count as q, q + 4 on both sides (t_corner.cuh). The rows of R and N come out transposed, as accumulators of a row a column, which are operands too.
+#line 22 "blocks/gram_whole.cuh"
+struct gram_pivots { // what everybody needs of a block
+    float g[8][68], x[8][68]; // its rows of G and of X: what is left of them
+    float l[64][8];                // its columns of X
+    float r[8][8];                 // R's diagonal block, upper half
 };
 
-// Rows FIRST and FIRST + 1 of y to shared memory. column: the first of its two in the four of the tile that begin at tile column `at`.
-template <int FIRST> QRS_DEV void gram_give_rows(const float (&y)[8][4], float (*to)[64], int tx, int at, int column)
+struct gram_left { // operands of a product
+    u32 hi[4], lo[4];
+};
+struct gram_right {
+    u32 hi[2], lo[2];
+};
+QRS_DEV void gram_operand(gram_left &a, float v0, float v1, float v2, float v3)
 {
-    const bool early = tx > at || (tx == at && column == 0), late = tx >= at;
-    #pragma unroll
-    for (int e = 0; e < 2; e++)
-        *(f32x4 *)(to[e] + 4 * tx) = {early ? y[FIRST + e][0] : 0.0f, early ? y[FIRST + e][1] : 0.0f, late ? y[FIRST + e][2] : 0.0f,
-                                    late ? y[FIRST + e][3] : 0.0f};
+    gram_split(v0, a.hi[0], a.lo[0]);
+    gram_split(v1, a.hi[1], a.lo[1]);
+    gram_split(v2, a.hi[2], a.lo[2]);
+    gram_split(v3, a.hi[3], a.lo[3]);
 }
-template <int N> QRS_DEV void gram_read(float (&to)[N], const float *from)
+QRS_DEV void gram_operand(gram_right &b, float v0, float v1)
 {
-    #pragma unroll
-    for (int i = 0; i < N; i += 4) {
-        const f32x4 v = *(const f32x4 *)(from + i);
-        to[i] = v.x, to[i + 1] = v.y, to[i + 2] = v.z, to[i + 3] = v.w;
-    }
+    gram_split(v0, b.hi[0], b.lo[0]);
+    gram_split(v1, b.hi[1], b.lo[1]);
+}
+QRS_DEV void gram_multiply(float (&d)[4], const gram_left &a, const gram_right &b)
+{
+    mma_tf32(d, a.hi, b.lo[0], b.lo[1]);
+    mma_tf32(d, a.lo, b.hi[0], b.hi[1]);
+    mma_tf32(d, a.hi, b.hi[0], b.hi[1]);
 }
 
-// One pair of Cholesky steps: rows 2 Q, 2 Q + 1 of those that begin at 8 block.
-template <int Q> QRS_DEV void gram_cholesky_pair(float (&y)[8][4], gram_pivots &p, float *rv, int block, int tx, int ty)
+// Columns 16 i .. 16 i + 15 of a block's rows, transposed: 0 where finished. from: the block's first row.
+QRS_DEV void gram_columns(float (&v)[4], const float *from, int stride, int i, int block)
 {
-    const int j = 8 * block + 2 * Q;
-    if (ty == block)
-        gram_give_rows<2 * Q>(y, p.g, tx, 2 * block + (Q >> 1), 2 * (Q & 1));
-    bar_sync(1, 256);
-    const f32x2 g0 = *(const f32x2 *)(p.g[0] + j);
-    const float below = p.g[1][j + 1];
-    float c0[4], c1[4], r0[8], r1[8];
-    gram_read(c0, p.g[0] + 4 * tx);
-    gram_read(c1, p.g[1] + 4 * tx);
-    gram_read(r0, p.g[0] + 8 * ty);
-    gram_read(r1, p.g[1] + 8 * ty);
-    const float q0 = g0.x == 0.0f ? 0.0f : rsqrt_normal(g0.x), w0 = q0 * q0, u = w0 * g0.y;
-    const float g1 = fmaf(-u, g0.y, below), q1 = g1 == 0.0f ? 0.0f : rsqrt_normal(g1), w1 = q1 * q1;
+    const float *at = from + ((int)lane() & 3) * 2 * stride + 16 * i + ((int)lane() >> 2);
     #pragma unroll
-    for (int c = 0; c < 4; c++)
-        c1[c] = fmaf(-u, c0[c], c1[c]);
-    if (ty == block) {
-        *(f32x4 *)(rv + j * 68 + 4 * tx) = {q0 * c0[0], q0 * c0[1], q0 * c0[2], q0 * c0[3]};
-        *(f32x4 *)(rv + (j + 1) * 68 + 4 * tx) = {q1 * c1[0], q1 * c1[1], q1 * c1[2], q1 * c1[3]};
-    }
-    if (2 * (int)warp() + 1 >= block) // else these rows are finished
-        #pragma unroll
-        for (int i = 0; i < 8; i++) {
-            const float a0 = w0 * r0[i], a1 = w1 * fmaf(-u, r0[i], r1[i]);
+    for (int e = 0; e < 4; e++)
+        v[e] = 2 * i + (e & 1) > block ? at[(e >> 1) * stride + 8 * (e & 1)] : 0.0f;
+}
+
+// Rows of a block that this warp has to others.
+QRS_DEV void gram_give_rows(const float (&y)[8][4], float (*to)[68], int block, int w)
+{
+    const int g = (int)lane() >> 2, q = (int)lane() & 3;
+    const bool odd = block & 1;
+    if (w != block >> 1)
+        return;
+    #pragma unroll
+    for (int n = 0; n < 8; n++)
+        *(f32x2 *)(to[g] + 8 * n + 2 * q) = {odd ? y[n][2] : y[n][0], odd ? y[n][3] : y[n][1]};
+}
+QRS_DEV void gram_give_columns(const float (&y)[8][4], float (*to)[8], int block, int w)
+{
+    const int g = (int)lane() >> 2, q = (int)lane() & 3;
+    #pragma unroll
+    for (int n = 0; n < 8; n++)
+        if (n == block) {
+            *(f32x2 *)(to[16 * w + g] + 2 * q) = {y[n][0], y[n][1]};
+            *(f32x2 *)(to[16 * w + 8 + g] + 2 * q) = {y[n][2], y[n][3]};
+        }
+}
+
+// Half HALF of y less rows times columns; a: -rows; from: the block's rows, whose columns are found by b, and with plus another matrix's times s.
+template <int HALF, bool SIGNED>
+QRS_DEV void gram_take(float (&y)[8][4], const gram_left &a, const gram_right &b, const float *from, const float *plus, float s0, float s1, int block)
+{
+    float columns[2][4];
+    #pragma unroll
+    for (int i = 0; i < 2; i++) {
+        float v[4], r[4];
+        gram_left u;
+        gram_columns(v, from, 68, HALF * 2 + i, block);
+        if (SIGNED) {
+            gram_columns(r, plus, 68, HALF * 2 + i, block);
             #pragma unroll
-            for (int c = 0; c < 4; c++)
-                y[i][c] = fmaf(-a1, c1[c], fmaf(-a0, c0[c], y[i][c]));
+            for (int e = 0; e < 4; e++)
+                v[e] = fmaf(e < 2 ? s0 : s1, r[e], v[e]);
         }
+        gram_operand(u, v[0], v[1], v[2], v[3]);
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            columns[i][e] = 0.0f;
+        gram_multiply(columns[i], u, b);
+    }
+    #pragma unroll
+    for (int n = 0; n < 4; n++) {
+        gram_right u;
+        gram_operand(u, columns[n / 2][2 * (n & 1)], columns[n / 2][2 * (n & 1) + 1]);
+        gram_multiply(y[HALF * 4 + n], a, u);
+    }
 }
 
-// The same pair's steps on X. sizes: n[j] by column.
-template <int Q> QRS_DEV void gram_jordan_pair(float (&y)[8][4], gram_pivots &p, const float *rv, float *sizes, int block, int tx, int ty)
+// A block's Cholesky steps on G by warp w of those that hold it.
+QRS_DEV void gram_cholesky(float (&y)[8][4], gram_pivots &p, float *rv, int block, int w)
 {
-    constexpr int A = 2 * Q, B = A + 1, C = 2 * (Q & 1), D = C + 1;
-    const int j = 8 * block + A, at = 2 * block + (Q >> 1);
-    const bool rows = ty == block, columns = tx == at;
-    if (rows)
-        gram_give_rows<A>(y, p.x, tx, at, C);
-    if (columns)
+    const int j = 8 * block, g = (int)lane() >> 2, q = (int)lane() & 3;
+    if (2 * w + 1 < block) // finished
+        return;
+    const f32x2 own = *(const f32x2 *)(p.g[g] + j + 2 * q);
+    float d[2] = {own.x, own.y}, z[2] = {g == 2 * q ? 1.0f : 0.0f, g == 2 * q + 1 ? 1.0f : 0.0f}, scale = 0.0f; // the block; L^-1, both less 1 / sqrt(pivot) a row
+    // Rows 2 t and 2 t + 1, the second pivot by way of their determinant: the roots need not wait for each other. at: where the first pivot is; mine: where a
+    // row's entries of the two columns are; row: where a column's entries of the first row are; below: how far this row is.
+    #pragma unroll 1
+    for (int at = 0, mine = 4 * g, row = q, below = g; at < 36; at += 9, mine++, row += 8, below -= 2) {
+        const float p00 = shfl(d[0], at), p01 = shfl(d[1], at), p11 = shfl(d[1], at + 4), c0 = shfl(d[0], mine), c1 = shfl(d[1], mine);
+        const float det = fmaf(p00, p11, -p01 * p01), root0 = p00 == 0.0f ? 0.0f : rsqrt_normal(p00),
+                    root1 = det == 0.0f ? 0.0f : rsqrt_normal(det) * (p00 * root0), w0 = root0 * root0, low = p01 * w0;
+        const float f0 = below > 0 ? c0 * w0 : 0.0f, f1 = below > 1 ? fmaf(-f0, p01, c1) * (root1 * root1) : 0.0f;
         #pragma unroll
-        for (int i = 0; i < 8; i += 4) {
-            *(f32x4 *)(p.l[0] + 8 * ty + i) = {y[i][C], y[i + 1][C], y[i + 2][C], y[i + 3][C]};
-            *(f32x4 *)(p.l[1] + 8 * ty + i) = {y[i][D], y[i + 1][D], y[i + 2][D], y[i + 3][D]};
+        for (int x = 0; x < 2; x++) {
+            const float d0 = shfl(d[x], row), d1 = shfl(d[x], row + 4), z0 = shfl(z[x], row), z1 = shfl(z[x], row + 4);
+            d[x] = fmaf(-f1, fmaf(-low, d0, d1), fmaf(-f0, d0, d[x]));
+            z[x] = fmaf(-f1, fmaf(-low, z0, z1), fmaf(-f0, z0, z[x]));
         }
-    bar_sync(1, 256);
-    const f32x2 x0 = *(const f32x2 *)(p.x[0] + j), x1 = *(const f32x2 *)(p.x[1] + j), r0 = *(const f32x2 *)(rv + j * 69);
-    const float r1 = rv[(j + 1) * 69];
-    float n0[4], n1[4], c0[4], c1[4], e0[8], e1[8];
-    gram_read(n0, p.x[0] + 4 * tx);
-    gram_read(n1, p.x[1] + 4 * tx);
-    gram_read(c0, rv + j * 68 + 4 * tx);
-    gram_read(c1, rv + (j + 1) * 68 + 4 * tx);
-    gram_read(e0, p.l[0] + 8 * ty);
-    gram_read(e1, p.l[1] + 8 * ty);
-    const float s0 = copysignf(1.0f, x0.x), size0 = fmaf(s0, r0.x, x0.x), inv0 = r0.x == 0.0f ? 0.0f : rcp_normal(size0);
-    const float n01 = fmaf(s0, r0.y, x0.y), l10 = x1.x * inv0, x11 = fmaf(-l10, n01, x1.y);
-    const float s1 = copysignf(1.0f, x11), size1 = fmaf(s1, r1, x11), inv1 = r1 == 0.0f ? 0.0f : rcp_normal(size1);
-    #pragma unroll
-    for (int c = 0; c < 4; c++) {
-        n0[c] = fmaf(s0, c0[c], n0[c]);
-        n1[c] = fmaf(s1, c1[c], fmaf(-l10, n0[c], n1[c]));
+        scale = below == 0 ? root0 : below == 1 ? root1 : scale;
     }
+    if (w == 3)
+        *(f32x2 *)(p.r[g] + 2 * q) = {scale * d[0], scale * d[1]};
+    gram_right b;
+    gram_operand(b, scale * z[0], scale * z[1]);
+    gram_left a;
+    float rows[4] = {0.0f, 0.0f, 0.0f, 0.0f}, v[4];
+    gram_columns(v, p.g[0], 68, w, block);
+    gram_operand(a, v[0], v[1], v[2], v[3]);
+    gram_multiply(rows, a, b);
     #pragma unroll
-    for (int i = 0; i < 8; i++) {
-        e0[i] *= inv0;
-        e1[i] = fmaf(-e0[i], n01, e1[i]) * inv1;
+    for (int e = 0; e < 4; e++)
+        if (2 * w + (e >> 1) > block)
+            rv[(j + 2 * q + (e & 1)) * 68 + 16 * w + 8 * (e >> 1) + g] = rows[e];
+    gram_operand(a, -rows[0], -rows[2], -rows[1], -rows[3]);
+    if (block + 1 < 4)
+        gram_take<0, false>(y, a, b, p.g[0], nullptr, 0.0f, 0.0f, block);
+    gram_take<1, false>(y, a, b, p.g[0], nullptr, 0.0f, 0.0f, block);
+}
+
+// A block's Gauss-Jordan steps on X by warp w of those that hold it. m: M, row stride 68. sizes: n[j] by column.
+QRS_DEV void gram_jordan(float (&y)[8][4], const gram_pivots &p, float *rv, float *m, float *sizes, int block, int w)
+{
+    const int j = 8 * block, g = (int)lane() >> 2, q = (int)lane() & 3;
+    const bool own = w == block >> 1, odd = block & 1;
+    const f32x2 one = {g == 2 * q ? 1.0f : 0.0f, g == 2 * q + 1 ? 1.0f : 0.0f}, d2 = *(const f32x2 *)(p.l[j + g] + 2 * q), r2 = *(const f32x2 *)(p.r[g] + 2 * q);
+    gram_left a;
+    {
+        const f32x2 v[2] = {*(const f32x2 *)(p.l[16 * w + g] + 2 * q), *(const f32x2 *)(p.l[16 * w + 8 + g] + 2 * q)};
+        const f32x2 u = own && !odd ? one : v[0], d = own && odd ? one : v[1];
+        gram_operand(a, u.x, d.x, u.y, d.y);
     }
-    float last = e0[B];
-    if (rows) { // these two turn into rows of M
-        const bool early = tx > at || (columns && C == 0), late = tx >= at;
+    float d[2] = {d2.x, d2.y}, z[2] = {one.x, one.y}, sign = 0.0f, size = 0.0f; // the block, which becomes L and U^-1; L^-1
+    const float *diagonal = p.r[0], *rows_of_r = p.r[0] + 2 * q;
+    #pragma unroll 1
+    for (int at = 0, mine = 4 * g, row = q, below = g, right = q; at < 36; at += 9, mine++, row += 8, below -= 2, right--, diagonal += 18, rows_of_r += 16) { // as in gram_cholesky
+        const float p00 = shfl(d[0], at), p01 = shfl(d[1], at), p10 = shfl(d[0], at + 4), p11 = shfl(d[1], at + 4), c0 = shfl(d[0], mine), c1 = shfl(d[1], mine);
+        const f32x2 r0 = *(const f32x2 *)diagonal, row0 = *(const f32x2 *)rows_of_r, row1 = *(const f32x2 *)(rows_of_r + 8);
+        const float r1 = diagonal[9];
+        const float s0 = copysignf(1.0f, p00), n00 = fmaf(s0, r0.x, p00), n01 = fmaf(s0, r0.y, p01), det = fmaf(p11, n00, -p10 * n01);
+        const float s1 = copysignf(s0, det) * s0, inv0 = r0.x == 0.0f ? 0.0f : rcp_normal(n00), // n00 has the sign s0
+                    inv1 = r1 == 0.0f ? 0.0f : n00 * rcp_normal(fmaf(s1 * r1, n00, det));
+        const float low = p10 * inv0, n11 = fmaf(s1, r1, fmaf(-low, n01, p11));
+        const bool first = below == 0, second = below == 1;
+        const float f0 = first ? inv0 : c0 * inv0, f1 = second ? inv1 : fmaf(-f0, n01, first ? 0.0f : c1) * inv1;
+        const float own0 = second ? 0.0f : f0, below0 = below > 0 ? f0 : 0.0f, below1 = below > 1 ? f1 : 0.0f;
         #pragma unroll
-        for (int c = 0; c < 4; c++) {
-            y[A][c] = (c < 2 ? early : late) ? 0.0f : y[A][c];
-            y[B][c] = (c < 2 ? early : late) ? 0.0f : y[B][c];
+        for (int x = 0; x < 2; x++) {
+            const float d0 = shfl(d[x], row), d1 = shfl(d[x], row + 4), z0 = shfl(z[x], row), z1 = shfl(z[x], row + 4);
+            const float n0 = fmaf(s0, x ? row0.y : row0.x, d0), n1 = fmaf(s1, x ? row1.y : row1.x, fmaf(-low, n0, d1));
+            const float past = fmaf(-f1, n1, fmaf(-own0, n0, first || second ? 0.0f : d[x]));
+            d[x] = right > 0 ? past : right == 0 ? (x ? f1 : f0) : d[x];
+            z[x] = fmaf(-below1, fmaf(-low, z0, z1), fmaf(-below0, z0, z[x]));
         }
-        e0[A] = inv0;
-        e1[A] = -inv0 * n01 * inv1;
-        e0[B] = 0.0f;
-        e1[B] = inv1;
-        if (columns)
-            sizes[j] = size0, sizes[j + 1] = size1;
+        sign = first ? s0 : second ? s1 : sign;
+        size = first ? n00 : second ? n11 : size;
     }
-    #pragma unroll
-    for (int i = 0; i < 8; i++) {
+    if (w == 0) {
+        *(f32x2 *)(rv + (j + g) * 68 + j + 2 * q) = {g > 2 * q ? d[0] : r2.x, g > 2 * q + 1 ? d[1] : r2.y};
+        if (q == 0)
+            sizes[j + g] = size;
+    }
+    if (own)
         #pragma unroll
-        for (int c = 0; c < 4; c++)
-            y[i][c] = fmaf(-e1[i], n1[c], fmaf(-e0[i], n0[c], y[i][c]));
-        if (columns) {
-            y[i][C] = i == B ? last : e0[i];
-            y[i][D] = e1[i];
-        }
+        for (int n = 0; n < 8; n++)
+            #pragma unroll
+            for (int e = 0; e < 4; e++)
+                y[n][e] = odd == (e >> 1) ? 0.0f : y[n][e];
+    float rows[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    gram_right b;
+    {
+        const float u0 = g > 2 * q ? 0.0f : d[0], u1 = g > 2 * q + 1 ? 0.0f : d[1];
+        const int from = 8 * q + (g >> 1); // of rows 2 q, 2 q + 1 column g
+        const float v[4] = {shfl(u0, from), shfl(u1, from), shfl(u0, from + 4), shfl(u1, from + 4)};
+        gram_operand(b, g & 1 ? v[1] : v[0], g & 1 ? v[3] : v[2]);
+    }
+    gram_multiply(rows, a, b);
+    const float s0 = shfl(sign, 8 * q), s1 = shfl(sign, 8 * q + 4);
+    gram_operand(b, z[0], z[1]);
+    gram_operand(a, -rows[0], -rows[2], -rows[1], -rows[3]);
+    if (block + 1 < 4)
+        gram_take<0, true>(y, a, b, p.x[0], rv + j * 68, s0, s1, block);
+    gram_take<1, true>(y, a, b, p.x[0], rv + j * 68, s0, s1, block);
+    #pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const int row = 16 * w + 8 * half + g;
+        const bool below = 2 * w + half > block;
+        const f32x2 v = {rows[2 * half], rows[2 * half + 1]};
+        if (below)
+            *(f32x2 *)(rv + row * 68 + j + 2 * q) = v;
+        *(f32x2 *)(m + row * 68 + j + 2 * q) = below ? f32x2{0.0f, 0.0f} : v;
     }
 }
 
-// Threads 0..255 call. x: top block; rv (may be its place): becomes R on and above the diagonal and V below; gram: G; left, right: M's halves, columns
-// keeping their numbers (right may be G's place). whole: G's diagonal. Returns false, in some thread, unless the pivots can be trusted. Synchronises.
+// Threads 0..255 call. x: top block; rv (may be its place): becomes R on and above the diagonal and V below. gram: G; left, right: M's halves, columns
+// keeping their numbers (right may be G's place). whole: G's diagonal. sides: two. Returns false, in some thread, unless the pivots can be trusted. Synchronises.
 QRS_CALL bool gram_whole(const float *x, const float *gram, float *rv, float *left, float *right, float *whole, gram_pivots *sides, float *tau)
 {
-    const int tid = threadIdx.x, tx = tid & 15, ty = tid / 16 & 7;
-    const bool second = shfl((int)warp() / 4, 0);
+    const int tid = threadIdx.x, l = lane(), g = l >> 2, q = l & 3, all = shfl((int)warp(), 0), w = all & 3;
+    const bool second = all >= 4;
     float y[8][4];
     #pragma unroll
-    for (int i = 0; i < 8; i++)
-        gram_read(y[i], (second ? x : gram) + (8 * ty + i) * 68 + 4 * tx);
+    for (int n = 0; n < 8; n++) {
+        const float *from = (second ? x : gram) + (16 * w + g) * 68 + 8 * n + 2 * q;
+        const f32x2 a = *(const f32x2 *)from, b = *(const f32x2 *)(from + 544);
+        y[n][0] = a.x, y[n][1] = a.y, y[n][2] = b.x, y[n][3] = b.y;
+    }
     if (tid < 64)
         whole[tid] = gram[tid * 69];
-    if (!second) {
-        #pragma unroll 1
-        for (int block = 0; block < 8; block++) {
-#line 152 "blocks/gram_whole.cuh"
-            gram_cholesky_pair<0>(y, sides[0], rv, block, tx, ty);
-#line 152 "blocks/gram_whole.cuh"
-            gram_cholesky_pair<1>(y, sides[1], rv, block, tx, ty);
-#line 152 "blocks/gram_whole.cuh"
-            gram_cholesky_pair<2>(y, sides[0], rv, block, tx, ty);
-#line 152 "blocks/gram_whole.cuh"
-            gram_cholesky_pair<3>(y, sides[1], rv, block, tx, ty);
-#line 154 "blocks/gram_whole.cuh"
+    #pragma unroll 1
+    for (int round = 0; round <= 8; round++) { // block `round` of G, and the one before it of X
+        const int block = second ? round - 1 : round;
+        const bool some = block >= 0 && block < 8;
+        gram_pivots &p = sides[block & 1];
+        if (some) {
+            gram_give_rows(y, second ? p.x : p.g, block, w);
+            if (second)
+                gram_give_columns(y, p.l, block, w);
         }
         bar_sync(1, 256);
-    } else {
-        bar_sync(1, 256);
-        #pragma unroll 1
-        for (int block = 0; block < 8; block++) {
-#line 161 "blocks/gram_whole.cuh"
-            gram_jordan_pair<0>(y, sides[0], rv, tau, block, tx, ty);
-#line 161 "blocks/gram_whole.cuh"
-            gram_jordan_pair<1>(y, sides[1], rv, tau, block, tx, ty);
-#line 161 "blocks/gram_whole.cuh"
-            gram_jordan_pair<2>(y, sides[0], rv, tau, block, tx, ty);
-#line 161 "blocks/gram_whole.cuh"
-            gram_jordan_pair<3>(y, sides[1], rv, tau, block, tx, ty);
-#line 163 "blocks/gram_whole.cuh"
-        }
-        bar_sync(4, 128);
-        #pragma unroll
-        for (int i = 0; i < 8; i++) {
-            const int row = 8 * ty + i;
-            f32x4 *at = (f32x4 *)(rv + row * 68 + 4 * tx);
-            const f32x4 r = *at;
-            const float s = -copysignf(1.0f, tau[row]), r4[4] = {s * r.x, s * r.y, s * r.z, s * r.w};
-            float v[4], m[4];
-            #pragma unroll
-            for (int c = 0; c < 4; c++) {
-                v[c] = row > 4 * tx + c ? y[i][c] : r4[c];
-                m[c] = row > 4 * tx + c ? 0.0f : y[i][c];
-            }
-            *at = {v[0], v[1], v[2], v[3]};
-            *(f32x4 *)((tx < 8 ? left : right) + row * 68 + 4 * tx) = {m[0], m[1], m[2], m[3]};
-        }
+        if (!some)
+            continue;
+        if (second)
+            gram_jordan(y, p, rv, block < 4 ? left : right, tau, block, w);
+        else
+            gram_cholesky(y, p, rv, block, w);
+    }
+    bar_sync(1, 256);
+    #pragma unroll
+    for (int i = 0; i < 4; i++) { // R's signs
+        const int row = 16 * i + tid / 16, col = 4 * (tid & 15);
+        f32x4 *to = (f32x4 *)(rv + row * 68 + col);
+        const f32x4 v = *to;
+        const float s = -copysignf(1.0f, tau[row]);
+        *to = {row > col ? v.x : s * v.x, row > col + 1 ? v.y : s * v.y, row > col + 2 ? v.z : s * v.z, row > col + 3 ? v.w : s * v.w};
     }
     bar_sync(1, 256);
     if (tid >= 64)
@@ -1062,12 +1189,7 @@ struct wide_shared {
     wide_columns columns;
     float down[64], up[64]; // powers of two: what is packed, times down, has its columns' largest magnitudes in [32, 64)
     float back[64], whole[64];
-#line 17 "blocks/gram_pair.cuh"
-    union {
-        gram_buffers recursion;
-        gram_pivots pivots[2];
-    };
-#line 24 "blocks/gram_pair.cuh"
+    gram_buffers recursion;
 };
 
 // All 256 threads call. s->rv: top block, becomes R on and above the diagonal and V below. s->gram: G of the rows below; its right half becomes M's,
@@ -1686,7 +1808,7 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
         wide_pack(c, v, tall || pass ? 0 : 1, tiles, pass == 0 || shfl((int)low, 0), s);
         if (pass)
             break;
-        const bool good = tall ? gram_whole(s->rv, s->gram, s->rv, s->half, s->gram, s->whole, s->pivots, tau) :
+        const bool good = tall ? gram_whole(s->rv, s->gram, s->rv, s->half, s->gram, s->whole, (gram_pivots *)(t + 16384), tau) :
                           gram_pair(s, tau, steps, k == 7);
         rows = block_any(!good);
         #pragma unroll 1
@@ -1720,6 +1842,8 @@ template <bool SPLIT> QRS_DEV void wide_issue(const wide_stage &s, int p, int sl
 {
     if (threadIdx.x != 0)
         return;
+    if (p == s.last)
+        bulk_wait<0>();
     const u32 bytes = (8 - p) * 8192;
     const saddr base = to_saddr(dynamic_smem()), bar = base + 229904 + 8 * slot;
     mbar_expect(bar, (SPLIT ? 2 * bytes : bytes) + 16384);
@@ -1740,46 +1864,43 @@ QRS_DEV int wide_next(u32 zero, int p, int end)
 template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end, int turn, u32 zero, bool sent, wide_stage &s)
 {
     const saddr base = to_saddr(dynamic_smem());
-    int slot = 0, p = -1, next = wide_next(zero, begin, end); // panel p is applied from `slot` while `next` arrives in the other one
+    int slot = 0, p = wide_next(zero, begin, end); // applied from `slot` while its successor arrives in the other one
+    if (p < end && !sent)
+        wide_issue<SPLIT>(s, p, 0);
     #pragma unroll 1
-    for (;;) {
+    while (p < end) {
         const saddr v = base + 0 + slot * 65536, t = base + 196608 + slot * 16384;
-        float *x = (float *)(dynamic_smem() + 131072 + slot * 32768);
-        if (p >= 0) {
-            mbar_wait(base + 229904 + 8 * slot, s.phases >> slot & 1);
-            s.phases ^= 1u << slot;
-            wide_gather<SPLIT>(c, p, turn, v, x);
+        float *x = (float *)(dynamic_smem() + 131072 + slot * 32768), wa[32];
+        const int next = wide_next(zero, p + 1, end);
+        mbar_wait(base + 229904 + 8 * slot, s.phases >> slot & 1);
+        s.phases ^= 1u << slot;
+        wide_gather<SPLIT>(c, wa, p, turn, v, x);
+        block_sync();
+        if (!SPLIT && next < end)
+            wide_issue<false>(s, next, slot ^ 1);
+        wide_scatter<SPLIT>(c, wa, p, turn, v, x, t);
+        if (SPLIT) {
             block_sync();
+            if (next < end)
+                wide_issue<true>(s, next, 0);
+        } else {
+            slot ^= 1;
         }
-        if (!SPLIT && next < end && !(sent && p < 0))
-            wide_issue<false>(s, next, p < 0 ? 0 : slot ^ 1);
-        if (p >= 0) {
-            wide_scatter<SPLIT>(c, p, turn, v, x, t);
-            if (SPLIT)
-                block_sync();
-            else
-                slot ^= 1;
-        }
-        if (next >= end)
-            break;
-        if (SPLIT && !(sent && p < 0))
-            wide_issue<true>(s, next, 0);
         p = next;
-        next = wide_next(zero, p + 1, end);
     }
 }
 
 // Asks L2 for block `first` of A, a 128-byte line a request: it arrives while the chain of a panel keeps memory idle.
 QRS_DEV void wide_prefetch(const float *a, i64 lda, int first)
 {
-#line 63 "blocks/fused_wide_kernel.cuh"
+#line 62 "blocks/fused_wide_kernel.cuh"
     #pragma unroll 1
     for (int e = threadIdx.x; e < 1024; e += 256) {
         const int major = e / 2, line = e % 2 * 32;
-#line 70 "blocks/fused_wide_kernel.cuh"
+#line 69 "blocks/fused_wide_kernel.cuh"
         if (first + line < 512)
             prefetch_l2(a + major * lda + first + line);
-#line 73 "blocks/fused_wide_kernel.cuh"
+#line 72 "blocks/fused_wide_kernel.cuh"
     }
 }
 
@@ -1801,7 +1922,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             mbar_init(to_saddr(smem + 229920) + 8 * w, WIDE_GIVERS);
         fence_mbar_init();
     }
-    wide_stage stage = {v_scratch, t_scratch, 0};
+    wide_stage stage = {v_scratch, t_scratch, 0, -1};
     // CTAs in step all ask for memory at once, and all leave it alone at once. In long batches they pay to be a quarter of a panel apart.
     if (batch >= 3 * gridDim.x)
         spin((blockIdx.x & 3) * 23000u);
@@ -1817,6 +1938,11 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         for (int k = 0; k < 8; k++) {
             const int first = 64 * k, done = k < 8 ? k : 8, turn = k < 8 ? k : 0;
             const bool owed = k > 0 && k <= 7 && !(zero >> (k - 1) & 1); // T of the last panel
+            // Two warps begin T while V leaves shared memory; this block arrives there while T is completed.
+            if (owed) {
+                wide_begin_t(shared->gram, stau, shared->half);
+                stage.last = k - 1;
+            }
             if (tid == 0) {
                 if (k == 0)
                     bulk_wait<0>(); // what the matrix before kept is not to land on what this one keeps
@@ -1826,13 +1952,9 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             block_sync();
             if (k == 0 && tid == 0)
                 *following = batch > gridDim.x ? gridDim.x + (u32)atomic_add(tickets, 1) : batch;
-            // Two warps begin T while the others send for this block, which arrives while T is completed.
-            if (owed)
-                wide_begin_t(shared->gram, stau, shared->half);
-            wide_request(v, a + b * stride_a, lda, first, owed ? 64 : 0);
+            wide_request(v, a + b * stride_a, lda, first);
             cp_async_commit();
             if (owed) {
-                block_sync();
                 wide_build_t(shared->gram, shared->half);
                 wide_put_t(shared->half, t);
                 fence_async_shared();
@@ -1849,7 +1971,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             const bool filled = wide_largest(c, &shared->columns);
             const int start = wide_next(zero, 0, done);
             if (filled && start < done && tid == 0)
-                bulk_wait<0>(); // the last V and T are in scratch
+                bulk_wait_read<0>(); // the last T has left the place where another one comes
             if (filled && start < done) { // the first V travels while the block is scaled
 #line 145 "blocks/fused_wide_kernel.cuh"
                 if (start < split)

@@ -971,17 +971,19 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
 //   G -= g G[j,:] + G[:,j] g' - g g' G[j,j] on what is left.
 // Then V1 = P1 rho below its diagonal and V2 = P2 (M rho). Only what lies below the top block is squared in conditioning.
 //
-// Parameters: B = 32; NC = 1, or 2: 32 passive columns follow the 32 of the panel and are only transformed; LD row stride of P1, G and
+// Parameters: B = 32; ROLLED; NC = 1, or 2: 32 passive columns follow the 32 of the panel and are only transformed; LD row stride of P1, G and
 // [R \\ V1]; LDM of M. G has B rows and 32 NC columns. Of a passive column c, R[:,c] and M[:,c] come out: the column is now C + P2 M[:,c].
 // Layout: lane = column, warps 4.. hold the passive ones; x[k] and gram[k] are row 4 k + (warp & 3). Row j of x turns into row j of M once it
 // has been the pivot row, so one array holds both. Everything off the chain dots -> barrier -> scalars -> update runs in its shadow: the
 // update of G by step j happens during step j + 1, of which only row j + 1 is needed at once (`row`), and every lane also carries
 // the next pivot column at its own rows (xb), found from its old values and its own g. One barrier a column.
 // Columns go by fours. With a body for each four what is left of x and gram has fixed registers, and shrinks; inside, the four are a rolled
-// loop. (One body for all, registers turning, is 12 KB less code and 40 to 80 cycles a column more: slower wherever it was tried.)
+// loop. ROLLED: one body for all, for kernels that outgrow the instruction cache (128 KB; what it does not keep is fetched again for every
+// panel): registers turn by one place after every four columns, so that the pivot row is always number 0, and xd is xb but for zeros where
+// rows have become M's. 12 KB less code, 40 cycles a column more.
 // A call, not inlined: scheduled under the registers of a kernel that has none to spare a column takes 310 cycles instead of 270.
 // Measured on an H200, NC = 1, with 4 warps and straight-line code: 258 cycles a column (1, 2, 8 warps: 763, 303, 400); 64 columns at once: 454.
-#line 25 "blocks/gram_recursion.cuh"
+#line 27 "blocks/gram_recursion.cuh"
 // Shared; read and written four floats at a time. One for each parity of the column.
 struct alignas(16) gram_buffer {
     float part[36][4]; // dots by column and warp
@@ -989,7 +991,7 @@ struct alignas(16) gram_buffer {
     float next[32];              // old column j + 1 of x, in the order of the rows' owners: x[k] of warp w at 8 w + k
     float row[32];               // row j of G in that order
     float g[32];                 // g of step j in that order
-#line 35 "blocks/gram_recursion.cuh"
+#line 37 "blocks/gram_recursion.cuh"
 };
 struct gram_buffers {
     gram_buffer side[2];
@@ -1022,7 +1024,7 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, float *whole
     const float start = active ? gram_in[l * 37] : 0.0f;
     if (threadIdx.x < 32)
         s->side[1].g[l] = 0.0f;
-#line 68 "blocks/gram_recursion.cuh"
+#line 70 "blocks/gram_recursion.cuh"
     float square = w == 0 ? start : 0.0f; // this warp's share of the columns' squares at the panel's start
     #pragma unroll
     for (int k = 0; k < 8; k++)
@@ -1030,16 +1032,19 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, float *whole
     whole[threadIdx.x] = square;
     if (threadIdx.x < 32 && l >= steps)
         s->scalars[l] = {0.0f, 0.0f, 0.0f, 0.0f};
-#line 76 "blocks/gram_recursion.cuh"
+#line 78 "blocks/gram_recursion.cuh"
     if (threadIdx.x < 2) { // "next" of the last column
         *(f32x4 *)s->side[l].part[32] = {0.0f, 0.0f, 0.0f, 0.0f};
         s->side[l].pivot[32] = {0.0f, 0.0f};
     }
 
+#line 91 "blocks/gram_recursion.cuh"
     #pragma unroll
     for (int jj = 0; jj < 8 && 4 * jj < steps; jj++) {
         const int top = jj, ahead = top + 1 < 8 ? top + 1 : top;
-        const saddr owner_now = owner + (l >> 2) * 4; // where its owner finds a lane's row
+        // Where its owner finds a lane's row, and will find it when registers have turned.
+        const saddr owner_now = owner + ((l >> 2) - jj + top & 7) * 4;
+        const saddr owner_then = owner_now;
         #pragma unroll 1
         for (int jw = 0; jw < 4; jw++) {
             const int j = jj * 4 + jw;
@@ -1106,16 +1111,18 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, float *whole
             for (int k = 7; k >= 0; k--) {
                 x[k] = fmaf(-g, xb[k], k == top && own && c > j ? 0.0f : x[k]);
                 xb[k] = fmaf(-gn, xb[k], next[k]);
+#line 166 "blocks/gram_recursion.cuh"
             }
             old_h = fmaf(-g, pj.y, pc.y);
             old_g = g;
             row = fmaf(-pn.y, g, fmaf(-gn, old_h, jw == 3 ? gram[ahead] : gram[top]));
             if (own) {
-                sts(owner_now + side + 1120, g);
+                sts((jw == 3 ? owner_then : owner_now) + side + 1120, g);
                 sts(rv_at + j * 144, fmaf(-gc, gap, pc.x)); // what is on and below the diagonal is written at the end
                 sts(base + 2496 + j * 16, f32x4{pj.x, squares, q, rho0});
             }
         }
+#line 183 "blocks/gram_recursion.cuh"
     }
     bar_sync(1, threads);
     const f32x4 scalars = lds<f32x4>(base + 2496 + l * 16);
