@@ -262,7 +262,7 @@ using namespace qrs;
 % include("blocks/gram_small.cuh", { NC = 2 })
 % include("blocks/t_small.cuh", { LDG = 68, LDT = 68 })
 % if WHOLE then
-% include("blocks/gram_whole.cuh", { B = 64, LD = 68, LDM = 68, LEAST = "1e-6" })
+% include("blocks/gram_whole.cuh", { LD = 68, LDM = 68, LEAST = "1e-6" })
 % end
 % include("blocks/gram_pair.cuh")
 % include("blocks/fused_wide_panel.cuh")

@@ -1,7 +1,7 @@
--- The column step from the whole Gram matrix: a panel of 32 or 64 columns. The top of H is written.
+-- The column step from the whole Gram matrix: a panel of 64 columns. The top of H is written.
 return {
   name = "step_whole", op = "geqrf", summary = "microbenchmark: columns of gram_whole.cuh",
-  params = {}, legal = function(shape) return shape.m >= 2 * shape.n and (shape.n == 32 or shape.n == 64), "32 or 64 columns, twice as many rows" end, rank = function() return 0 end,
+  params = {}, legal = function(shape) return shape.m >= 128 and shape.n == 64, "64 columns, twice as many rows" end, rank = function() return 0 end,
   resources = function(shape) return { threads = shape.n * 4, smem = 131072, registers = 128, l2 = 0 } end,
   vars = function(shape) return { M = shape.m, N = shape.n } end,
   program = function(shape)
@@ -20,7 +20,7 @@ return {
 using namespace qrs;
 
 % include("blocks/gram_small.cuh", { NC = 1 })
-% include("blocks/gram_whole.cuh", { B = N, LD = N + 4, LDM = N + 4, LEAST = "1e-6" })
+% include("blocks/gram_whole.cuh", { LD = 68, LDM = 68, LEAST = "1e-6" })
 
 QRS_KERNEL(step_whole, ${4 * N}, 1)(const float *a, i64 lda, float *h, i64 ldh, float *tau, int *info)
 {

@@ -893,31 +893,37 @@ QRS_CALL void small_t(const float *gram, const float *tau, float *t)
     t_corner(gram, t);
 }
 #line 1 "blocks/gram_whole.cuh"
-// A panel of B columns from its whole Gram matrix, for panels much taller than wide: no sums over rows, so a column costs little more than its scalars.
+// A panel of 64 columns from its whole Gram matrix, for panels much taller than wide: no sums over rows, so a column costs little more than its scalars.
 //
-// With X the top block (B x B) and G = P'P of all rows, for j = 0..B-1 (Householder reconstruction: Ballard, Demmel, Grigori, Jacquelin, Nguyen,
+// With X the top block (64 x 64) and G = P'P of all rows, for j = 0..63 (Householder reconstruction: Ballard, Demmel, Grigori, Jacquelin, Nguyen,
 // Solomonik 2014, with M taken along by Gauss-Jordan steps):
 //   r = G[j,:] / sqrt(G[j,j]); G -= r'r;
 //   s = -sign(X[j,j]); R[j,:] = s r; n = X[j,:] - R[j,:], zero before column j; tau = |n[j]| / r[j];
 //   X[i,:] -= (X[i,j] / n[j]) n and X[i,j] -> X[i,j] / n[j] for i /= j; X[j,:] = -n / n[j], X[j,j] = 1 / n[j].
 // Then X holds V's top block below its diagonal, and on and above it M, the inverse of the matrix of all n: V2 = P2 M. All of P's conditioning is
-// squared, where the recursion squares that of the rows below only: with 2 B rows and more a random panel loses 10 eps, with B thousands.
+// squared, where the recursion squares that of the rows below only: with 128 rows and more a random panel loses 10 eps, with 64 thousands.
 // A zero column gets no reflector (r = 0, 1 / n[j] taken as 0). After it only zero columns may come: another one's G would lack row j.
 //
 // Eight columns at a time. With J their numbers, D = X[J,J] and N the rows n of J:
 //   D + S R[J,J] = L U by rows, each sign when its row is reached; N = L^-1 (X[J,:] + S R[J,:]), S = diag(sign); E = X[i,J] U^-1 for rows i outside J,
 //   E = U^-1 for the rows J; X -= E N, the rows J from zero; then E is final in columns J (V below, M above), and L is V's within J.
-// Each warp factors the 8 x 8 blocks for itself, which is sooner than to be told. Products are tensor cores': three of TF32 (gram_small.cuh).
+// Products are tensor cores': three of TF32 (gram_small.cuh).
 //
-// Parameters: B = 32 or 64; LD: row stride of X, G and R; LDM: of M; LEAST: share of a column's square that must be left of it.
-// Layout: half of the warps hold G and run a block of columns ahead, the others hold X. A warp has 16 rows of it as accumulators: of tile n of 8 columns
-// y[n] is (row g, columns 2 q, 2 q + 1), (row g + 8, the same). An 8 x 8 block lies in a warp likewise, and so can be an operand at once if k = 2 q, 2 q + 1
-// count as q, q + 4 on both sides (t_corner.cuh). The rows of R and N come out transposed, as accumulators of a row a column, which are operands too.
-#line 22 "blocks/gram_whole.cuh"
-struct gram_pivots { // what everybody needs of a block
-    float g[8][68], x[8][68]; // its rows of G and of X: what is left of them
-    float l[64][8];                // its columns of X
-    float r[8][8];                 // R's diagonal block, upper half
+// Parameters: LD: row stride of X, G and R; LDM: of M; LEAST: share of a column's square that must be left of it.
+// Layout: G is a block of columns ahead of X. Of eight warps four hold X, 16 rows each, two hold G, 32 rows each, and one each factors the 8 x 8 blocks of G
+// and of X. That is the chain: while a block is factored the others do what is left to do for the one before it, and of a block's products the next
+// 8 x 8 block comes first. Rows lie as accumulators: of 16 rows and the n-th block of columns, counted from the block at work, y[n] is (row g, columns 2 q, 2 q + 1),
+// (row g + 8, the same). An 8 x 8 block lies in a warp likewise, and so can be an operand at once if k = 2 q, 2 q + 1 count as q, q + 4 on both sides
+// (t_corner.cuh). The rows of R and N come out transposed, as accumulators of a row a column, which are operands too.
+#line 24 "blocks/gram_whole.cuh"
+struct gram_rows { // of the block at work: what is left of G's and X's
+    float g[8][68], x[8][68];
+};
+struct gram_pivots {
+    gram_rows rows[2];                  // by parity of the block
+    float r[2][8][8];                   // R's diagonal block, upper half
+    float dg[8][8], dx[8][8];           // the 8 x 8 blocks of G and of X
+    float lg[8][8], lx[8][8], u[8][8], sign[8]; // their factors: G's L^-1; X's L^-1, U^-1 and signs
 };
 
 struct gram_left { // operands of a product
@@ -945,132 +951,120 @@ QRS_DEV void gram_multiply(float (&d)[4], const gram_left &a, const gram_right &
     mma_tf32(d, a.hi, b.hi[0], b.hi[1]);
 }
 
-// Columns 16 i .. 16 i + 15 of a block's rows, transposed: 0 where finished. from: the block's first row.
-QRS_DEV void gram_columns(float (&v)[4], const float *from, int stride, int i, int block)
+
+// Two blocks of columns from number `block` on of a block's rows, transposed: 0 past the last one. from: the block's first row.
+QRS_DEV void gram_columns(float (&v)[4], const float *from, int stride, int block)
 {
-    const float *at = from + ((int)lane() & 3) * 2 * stride + 16 * i + ((int)lane() >> 2);
+    const float *at = from + ((int)lane() & 3) * 2 * stride + 8 * block + ((int)lane() >> 2);
     #pragma unroll
     for (int e = 0; e < 4; e++)
-        v[e] = 2 * i + (e & 1) > block ? at[(e >> 1) * stride + 8 * (e & 1)] : 0.0f;
+        v[e] = block + (e & 1) < 8 ? at[(e >> 1) * stride + 8 * (e & 1)] : 0.0f;
 }
 
-// Rows of a block that this warp has to others.
-QRS_DEV void gram_give_rows(const float (&y)[8][4], float (*to)[68], int block, int w)
+// What a block's steps take off: rows (their operand has the sign turned) times columns, which are found by c from the block's rows, with X from those and R's.
+struct gram_factors {
+    gram_left a[2];
+    gram_right c;
+    float s[2];
+};
+// The PAIR-th pair of blocks of columns after `block` of M 16 rows: y moves up by one. r: R's rows of the block, or null.
+template <int M, int PAIR>
+QRS_DEV void gram_take(float (&y)[2][8][4], const gram_factors &f, const float (*from)[68], const float *r, int block)
 {
-    const int g = (int)lane() >> 2, q = (int)lane() & 3;
-    const bool odd = block & 1;
-    if (w != block >> 1)
+    if (block + 2 * PAIR + 1 >= 8)
         return;
-    #pragma unroll
-    for (int n = 0; n < 8; n++)
-        *(f32x2 *)(to[g] + 8 * n + 2 * q) = {odd ? y[n][2] : y[n][0], odd ? y[n][3] : y[n][1]};
-}
-QRS_DEV void gram_give_columns(const float (&y)[8][4], float (*to)[8], int block, int w)
-{
-    const int g = (int)lane() >> 2, q = (int)lane() & 3;
-    #pragma unroll
-    for (int n = 0; n < 8; n++)
-        if (n == block) {
-            *(f32x2 *)(to[16 * w + g] + 2 * q) = {y[n][0], y[n][1]};
-            *(f32x2 *)(to[16 * w + 8 + g] + 2 * q) = {y[n][2], y[n][3]};
-        }
-}
-
-// Half HALF of y less rows times columns; a: -rows; from: the block's rows, whose columns are found by b, and with plus another matrix's times s.
-template <int HALF, bool SIGNED>
-QRS_DEV void gram_take(float (&y)[8][4], const gram_left &a, const gram_right &b, const float *from, const float *plus, float s0, float s1, int block)
-{
-    float columns[2][4];
-    #pragma unroll
-    for (int i = 0; i < 2; i++) {
-        float v[4], r[4];
-        gram_left u;
-        gram_columns(v, from, 68, HALF * 2 + i, block);
-        if (SIGNED) {
-            gram_columns(r, plus, 68, HALF * 2 + i, block);
-            #pragma unroll
-            for (int e = 0; e < 4; e++)
-                v[e] = fmaf(e < 2 ? s0 : s1, r[e], v[e]);
-        }
-        gram_operand(u, v[0], v[1], v[2], v[3]);
+    float v[4], plus[4], columns[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    gram_left u;
+    gram_columns(v, from[0], 68, block + 2 * PAIR + 1);
+    if (M == 1) { // X
+        gram_columns(plus, r, 68, block + 2 * PAIR + 1);
         #pragma unroll
         for (int e = 0; e < 4; e++)
-            columns[i][e] = 0.0f;
-        gram_multiply(columns[i], u, b);
+            v[e] = fmaf(f.s[e >> 1], plus[e], v[e]);
     }
+    gram_operand(u, v[0], v[1], v[2], v[3]);
+    gram_multiply(columns, u, f.c);
     #pragma unroll
-    for (int n = 0; n < 4; n++) {
-        gram_right u;
-        gram_operand(u, columns[n / 2][2 * (n & 1)], columns[n / 2][2 * (n & 1) + 1]);
-        gram_multiply(y[HALF * 4 + n], a, u);
+    for (int n = 0; n < (PAIR == 3 ? 1 : 2); n++) {
+        gram_right b;
+        gram_operand(b, columns[2 * n], columns[2 * n + 1]);
+        #pragma unroll
+        for (int i = 0; i < M; i++) {
+            #pragma unroll
+            for (int e = 0; e < 4; e++)
+                y[i][2 * PAIR + n][e] = y[i][2 * PAIR + n + 1][e];
+            gram_multiply(y[i][2 * PAIR + n], f.a[i], b);
+        }
     }
 }
-
-// A block's Cholesky steps on G by warp w of those that hold it.
-QRS_DEV void gram_cholesky(float (&y)[8][4], gram_pivots &p, float *rv, int block, int w)
+template <int M> QRS_DEV void gram_take_rest(float (&y)[2][8][4], const gram_factors &f, const float (*from)[68], const float *r, int block)
 {
-    const int j = 8 * block, g = (int)lane() >> 2, q = (int)lane() & 3;
-    if (2 * w + 1 < block) // finished
+    if (block < 0)
         return;
-    const f32x2 own = *(const f32x2 *)(p.g[g] + j + 2 * q);
+    gram_take<M, 1>(y, f, from, r, block);
+#line 111 "blocks/gram_whole.cuh"
+    gram_take<M, 2>(y, f, from, r, block);
+#line 111 "blocks/gram_whole.cuh"
+    gram_take<M, 3>(y, f, from, r, block);
+#line 113 "blocks/gram_whole.cuh"
+}
+// Of 16 rows those that are block's, from its own columns' block on: the block to d, or what follows to rows.
+QRS_DEV void gram_give_block(const float (&y)[8][4], float (*d)[8], int block)
+{
+    const int g = (int)lane() >> 2, q = (int)lane() & 3;
+    *(f32x2 *)(d[g] + 2 * q) = {block & 1 ? y[0][2] : y[0][0], block & 1 ? y[0][3] : y[0][1]};
+}
+QRS_DEV void gram_give_rows(const float (&y)[8][4], float (*rows)[68], int block)
+{
+    const int g = (int)lane() >> 2, q = (int)lane() & 3;
+    #pragma unroll
+    for (int n = 1; n < 8; n++)
+        if (block + n < 8)
+            *(f32x2 *)(rows[g] + 8 * (block + n) + 2 * q) = {block & 1 ? y[n][2] : y[n][0], block & 1 ? y[n][3] : y[n][1]};
+}
+
+// Cholesky steps of an 8 x 8 block of G: L^-1 to low, R to r.
+QRS_DEV void gram_cholesky(const float (*from)[8], float (*low)[8], float (*r)[8])
+{
+    const int g = (int)lane() >> 2, q = (int)lane() & 3;
+    const f32x2 own = *(const f32x2 *)(from[g] + 2 * q);
     float d[2] = {own.x, own.y}, z[2] = {g == 2 * q ? 1.0f : 0.0f, g == 2 * q + 1 ? 1.0f : 0.0f}, scale = 0.0f; // the block; L^-1, both less 1 / sqrt(pivot) a row
-    // Rows 2 t and 2 t + 1, the second pivot by way of their determinant: the roots need not wait for each other. at: where the first pivot is; mine: where a
-    // row's entries of the two columns are; row: where a column's entries of the first row are; below: how far this row is.
+    // Rows 2 t and 2 t + 1. at: where the first pivot is; mine: where a row's entries of the two columns are; row: where a column's entries of the first
+    // row are; below: how far this row is.
     #pragma unroll 1
     for (int at = 0, mine = 4 * g, row = q, below = g; at < 36; at += 9, mine++, row += 8, below -= 2) {
         const float p00 = shfl(d[0], at), p01 = shfl(d[1], at), p11 = shfl(d[1], at + 4), c0 = shfl(d[0], mine), c1 = shfl(d[1], mine);
-        const float det = fmaf(p00, p11, -p01 * p01), root0 = p00 == 0.0f ? 0.0f : rsqrt_normal(p00),
-                    root1 = det == 0.0f ? 0.0f : rsqrt_normal(det) * (p00 * root0), w0 = root0 * root0, low = p01 * w0;
+        const float root0 = p00 == 0.0f ? 0.0f : rsqrt_normal(p00), w0 = root0 * root0, l10 = p01 * w0, next = fmaf(-l10, p01, p11),
+                    root1 = next == 0.0f ? 0.0f : rsqrt_normal(next);
         const float f0 = below > 0 ? c0 * w0 : 0.0f, f1 = below > 1 ? fmaf(-f0, p01, c1) * (root1 * root1) : 0.0f;
         #pragma unroll
         for (int x = 0; x < 2; x++) {
             const float d0 = shfl(d[x], row), d1 = shfl(d[x], row + 4), z0 = shfl(z[x], row), z1 = shfl(z[x], row + 4);
-            d[x] = fmaf(-f1, fmaf(-low, d0, d1), fmaf(-f0, d0, d[x]));
-            z[x] = fmaf(-f1, fmaf(-low, z0, z1), fmaf(-f0, z0, z[x]));
+            d[x] = fmaf(-f1, fmaf(-l10, d0, d1), fmaf(-f0, d0, d[x]));
+            z[x] = fmaf(-f1, fmaf(-l10, z0, z1), fmaf(-f0, z0, z[x]));
         }
         scale = below == 0 ? root0 : below == 1 ? root1 : scale;
     }
-    if (w == 3)
-        *(f32x2 *)(p.r[g] + 2 * q) = {scale * d[0], scale * d[1]};
-    gram_right b;
-    gram_operand(b, scale * z[0], scale * z[1]);
-    gram_left a;
-    float rows[4] = {0.0f, 0.0f, 0.0f, 0.0f}, v[4];
-    gram_columns(v, p.g[0], 68, w, block);
-    gram_operand(a, v[0], v[1], v[2], v[3]);
-    gram_multiply(rows, a, b);
-    #pragma unroll
-    for (int e = 0; e < 4; e++)
-        if (2 * w + (e >> 1) > block)
-            rv[(j + 2 * q + (e & 1)) * 68 + 16 * w + 8 * (e >> 1) + g] = rows[e];
-    gram_operand(a, -rows[0], -rows[2], -rows[1], -rows[3]);
-    if (block + 1 < 4)
-        gram_take<0, false>(y, a, b, p.g[0], nullptr, 0.0f, 0.0f, block);
-    gram_take<1, false>(y, a, b, p.g[0], nullptr, 0.0f, 0.0f, block);
+    *(f32x2 *)(r[g] + 2 * q) = {scale * d[0], scale * d[1]};
+    *(f32x2 *)(low[g] + 2 * q) = {scale * z[0], scale * z[1]};
 }
 
-// A block's Gauss-Jordan steps on X by warp w of those that hold it. m: M, row stride 68. sizes: n[j] by column.
-QRS_DEV void gram_jordan(float (&y)[8][4], const gram_pivots &p, float *rv, float *m, float *sizes, int block, int w)
+// Gauss-Jordan steps of an 8 x 8 block of X with R's: to p; L and R to rv, where the block's place is, n's diagonal to sizes.
+QRS_DEV void gram_jordan(gram_pivots &p, const float (*r)[8], float *rv, float *sizes)
 {
-    const int j = 8 * block, g = (int)lane() >> 2, q = (int)lane() & 3;
-    const bool own = w == block >> 1, odd = block & 1;
-    const f32x2 one = {g == 2 * q ? 1.0f : 0.0f, g == 2 * q + 1 ? 1.0f : 0.0f}, d2 = *(const f32x2 *)(p.l[j + g] + 2 * q), r2 = *(const f32x2 *)(p.r[g] + 2 * q);
-    gram_left a;
-    {
-        const f32x2 v[2] = {*(const f32x2 *)(p.l[16 * w + g] + 2 * q), *(const f32x2 *)(p.l[16 * w + 8 + g] + 2 * q)};
-        const f32x2 u = own && !odd ? one : v[0], d = own && odd ? one : v[1];
-        gram_operand(a, u.x, d.x, u.y, d.y);
-    }
-    float d[2] = {d2.x, d2.y}, z[2] = {one.x, one.y}, sign = 0.0f, size = 0.0f; // the block, which becomes L and U^-1; L^-1
-    const float *diagonal = p.r[0], *rows_of_r = p.r[0] + 2 * q;
+    const int g = (int)lane() >> 2, q = (int)lane() & 3;
+    const f32x2 own = *(const f32x2 *)(p.dx[g] + 2 * q), r2 = *(const f32x2 *)(r[g] + 2 * q);
+    float d[2] = {own.x, own.y}, z[2] = {g == 2 * q ? 1.0f : 0.0f, g == 2 * q + 1 ? 1.0f : 0.0f}, sign = 0.0f, size = 0.0f; // the block, which becomes L and U^-1; L^-1
+    const float *diagonal = r[0], *rows_of_r = r[0] + 2 * q;
     #pragma unroll 1
     for (int at = 0, mine = 4 * g, row = q, below = g, right = q; at < 36; at += 9, mine++, row += 8, below -= 2, right--, diagonal += 18, rows_of_r += 16) { // as in gram_cholesky
         const float p00 = shfl(d[0], at), p01 = shfl(d[1], at), p10 = shfl(d[0], at + 4), p11 = shfl(d[1], at + 4), c0 = shfl(d[0], mine), c1 = shfl(d[1], mine);
         const f32x2 r0 = *(const f32x2 *)diagonal, row0 = *(const f32x2 *)rows_of_r, row1 = *(const f32x2 *)(rows_of_r + 8);
         const float r1 = diagonal[9];
-        const float s0 = copysignf(1.0f, p00), n00 = fmaf(s0, r0.x, p00), n01 = fmaf(s0, r0.y, p01), det = fmaf(p11, n00, -p10 * n01);
-        const float s1 = copysignf(s0, det) * s0, inv0 = r0.x == 0.0f ? 0.0f : rcp_normal(n00), // n00 has the sign s0
-                    inv1 = r1 == 0.0f ? 0.0f : n00 * rcp_normal(fmaf(s1 * r1, n00, det));
+        // The second pivot by way of their determinant: the reciprocals need not wait for each other, nor the magnitudes for signs.
+        const float s0 = copysignf(1.0f, p00), size0 = fabsf(p00) + r0.x, n00 = s0 * size0, n01 = fmaf(s0, r0.y, p01), det = fmaf(p11, n00, -p10 * n01);
+        const float s1 = copysignf(s0, det) * s0, inv0 = r0.x == 0.0f ? 0.0f : s0 * rcp_normal(size0),
+                    inv1 = r1 == 0.0f ? 0.0f : s1 * (size0 * rcp_normal(fmaf(r1, size0, fabsf(det))));
         const float low = p10 * inv0, n11 = fmaf(s1, r1, fmaf(-low, n01, p11));
         const bool first = below == 0, second = below == 1;
         const float f0 = first ? inv0 : c0 * inv0, f1 = second ? inv1 : fmaf(-f0, n01, first ? 0.0f : c1) * inv1;
@@ -1086,32 +1080,85 @@ QRS_DEV void gram_jordan(float (&y)[8][4], const gram_pivots &p, float *rv, floa
         sign = first ? s0 : second ? s1 : sign;
         size = first ? n00 : second ? n11 : size;
     }
-    if (w == 0) {
-        *(f32x2 *)(rv + (j + g) * 68 + j + 2 * q) = {g > 2 * q ? d[0] : r2.x, g > 2 * q + 1 ? d[1] : r2.y};
-        if (q == 0)
-            sizes[j + g] = size;
+    const bool low0 = g > 2 * q, low1 = g > 2 * q + 1;
+    *(f32x2 *)(p.lx[g] + 2 * q) = {z[0], z[1]};
+    *(f32x2 *)(p.u[g] + 2 * q) = {low0 ? 0.0f : d[0], low1 ? 0.0f : d[1]};
+    *(f32x2 *)(rv + g * 68 + 2 * q) = {low0 ? d[0] : r2.x, low1 ? d[1] : r2.y};
+    if (q == 0) {
+        p.sign[g] = sign;
+        sizes[g] = size;
     }
-    if (own)
+}
+
+// 16 rows from `from` on.
+QRS_DEV void gram_load(float (&y)[8][4], const float *from)
+{
+    from += ((int)lane() >> 2) * 68 + ((int)lane() & 3) * 2;
+    #pragma unroll
+    for (int n = 0; n < 8; n++) {
+        const f32x2 a = *(const f32x2 *)(from + 8 * n), b = *(const f32x2 *)(from + 544 + 8 * n);
+        y[n][0] = a.x, y[n][1] = a.y, y[n][2] = b.x, y[n][3] = b.y;
+    }
+}
+
+// A block's products by the warp that holds rows 32 w.. of G, once it is factored: R's rows to rv, the next 8 x 8 block to dg.
+QRS_DEV void gram_step_g(float (&y)[2][8][4], gram_factors &f, gram_pivots *s, float *rv, int block, int w)
+{
+    const int g = (int)lane() >> 2, q = (int)lane() & 3;
+    const gram_rows &now = s->rows[block & 1];
+    gram_operand(f.c, s->lg[g][2 * q], s->lg[g][2 * q + 1]);
+    #pragma unroll
+    for (int i = 0; i < 2; i++) { // R's columns of these rows' numbers
+        const int mine = 4 * w + 2 * i;
+        float v[4], rows[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        gram_columns(v, now.g[0], 68, mine);
         #pragma unroll
-        for (int n = 0; n < 8; n++)
+        for (int e = 0; e < 4; e++)
+            v[e] = mine + (e & 1) > block ? v[e] : 0.0f;
+        gram_left a;
+        gram_operand(a, v[0], v[1], v[2], v[3]);
+        gram_multiply(rows, a, f.c);
+        gram_operand(f.a[i], -rows[0], -rows[2], -rows[1], -rows[3]);
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            if (mine + (e >> 1) > block)
+                rv[(8 * block + 2 * q + (e & 1)) * 68 + 8 * mine + 8 * (e >> 1) + g] = rows[e];
+    }
+    gram_take<2, 0>(y, f, now.g, nullptr, block);
+    #pragma unroll
+    for (int i = 0; i < 2; i++)
+        if (block + 1 >> 1 == 2 * w + i)
+            gram_give_block(y[i], s->dg, block + 1);
+}
+
+// The same by the warp that holds rows 16 w.. of X. m: M, row stride 68.
+QRS_DEV void gram_step_x(float (&y)[2][8][4], gram_factors &f, gram_pivots *s, float *rv, float *m, int block, int w)
+{
+    const int g = (int)lane() >> 2, q = (int)lane() & 3, j = 8 * block;
+    const bool own = w == block >> 1, odd = block & 1;
+    gram_left a;
+    {
+        const float one[2] = {g == 2 * q ? 1.0f : 0.0f, g == 2 * q + 1 ? 1.0f : 0.0f};
+        const bool up = own && !odd, down = own && odd;
+        gram_operand(a, up ? one[0] : y[0][0][0], down ? one[0] : y[0][0][2], up ? one[1] : y[0][0][1], down ? one[1] : y[0][0][3]);
+    }
+    gram_right b;
+    gram_operand(b, s->u[2 * q][g], s->u[2 * q + 1][g]);
+    gram_operand(f.c, s->lx[g][2 * q], s->lx[g][2 * q + 1]);
+    f.s[0] = s->sign[2 * q];
+    f.s[1] = s->sign[2 * q + 1];
+    if (own) // its rows J start from zero
+        #pragma unroll
+        for (int n = 1; n < 8; n++)
             #pragma unroll
             for (int e = 0; e < 4; e++)
-                y[n][e] = odd == (e >> 1) ? 0.0f : y[n][e];
+                y[0][n][e] = odd == (e >> 1) ? 0.0f : y[0][n][e];
     float rows[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    gram_right b;
-    {
-        const float u0 = g > 2 * q ? 0.0f : d[0], u1 = g > 2 * q + 1 ? 0.0f : d[1];
-        const int from = 8 * q + (g >> 1); // of rows 2 q, 2 q + 1 column g
-        const float v[4] = {shfl(u0, from), shfl(u1, from), shfl(u0, from + 4), shfl(u1, from + 4)};
-        gram_operand(b, g & 1 ? v[1] : v[0], g & 1 ? v[3] : v[2]);
-    }
     gram_multiply(rows, a, b);
-    const float s0 = shfl(sign, 8 * q), s1 = shfl(sign, 8 * q + 4);
-    gram_operand(b, z[0], z[1]);
-    gram_operand(a, -rows[0], -rows[2], -rows[1], -rows[3]);
-    if (block + 1 < 4)
-        gram_take<0, true>(y, a, b, p.x[0], rv + j * 68, s0, s1, block);
-    gram_take<1, true>(y, a, b, p.x[0], rv + j * 68, s0, s1, block);
+    gram_operand(f.a[0], -rows[0], -rows[2], -rows[1], -rows[3]);
+    gram_take<1, 0>(y, f, s->rows[block & 1].x, rv + j * 68, block);
+    if (w == block + 1 >> 1)
+        gram_give_block(y[0], s->dx, block + 1);
     #pragma unroll
     for (int half = 0; half < 2; half++) {
         const int row = 16 * w + 8 * half + g;
@@ -1124,37 +1171,49 @@ QRS_DEV void gram_jordan(float (&y)[8][4], const gram_pivots &p, float *rv, floa
 }
 
 // Threads 0..255 call. x: top block; rv (may be its place): becomes R on and above the diagonal and V below. gram: G; left, right: M's halves, columns
-// keeping their numbers (right may be G's place). whole: G's diagonal. sides: two. Returns false, in some thread, unless the pivots can be trusted. Synchronises.
-QRS_CALL bool gram_whole(const float *x, const float *gram, float *rv, float *left, float *right, float *whole, gram_pivots *sides, float *tau)
+// keeping their numbers (right may be G's place). whole: G's diagonal. Returns false, in some thread, unless the pivots can be trusted. Synchronises.
+QRS_CALL bool gram_whole(const float *x, const float *gram, float *rv, float *left, float *right, float *whole, gram_pivots *s, float *tau)
 {
-    const int tid = threadIdx.x, l = lane(), g = l >> 2, q = l & 3, all = shfl((int)warp(), 0), w = all & 3;
-    const bool second = all >= 4;
-    float y[8][4];
+    const int tid = threadIdx.x, w = shfl((int)warp(), 0);
+    const bool of_x = w >= 4, of_g = w < 2; // the other two factor
+    float y[2][8][4];
+    gram_factors f; // none yet, but defined: an undefined register would live from the kernel's start
+    gram_operand(f.a[0], 0.0f, 0.0f, 0.0f, 0.0f);
+    f.a[1] = f.a[0];
+    gram_operand(f.c, 0.0f, 0.0f);
+    f.s[0] = f.s[1] = 0.0f;
     #pragma unroll
-    for (int n = 0; n < 8; n++) {
-        const float *from = (second ? x : gram) + (16 * w + g) * 68 + 8 * n + 2 * q;
-        const f32x2 a = *(const f32x2 *)from, b = *(const f32x2 *)(from + 544);
-        y[n][0] = a.x, y[n][1] = a.y, y[n][2] = b.x, y[n][3] = b.y;
-    }
+    for (int i = 0; i < 2; i++)
+        gram_load(y[i], of_x ? x + 16 * (w - 4) * 68 : gram + (32 * (w & 1) + 16 * i) * 68);
     if (tid < 64)
         whole[tid] = gram[tid * 69];
+    if (w == 0 || w == 4)
+        gram_give_block(y[0], of_x ? s->dx : s->dg, 0);
     #pragma unroll 1
     for (int round = 0; round <= 8; round++) { // block `round` of G, and the one before it of X
-        const int block = second ? round - 1 : round;
-        const bool some = block >= 0 && block < 8;
-        gram_pivots &p = sides[block & 1];
-        if (some) {
-            gram_give_rows(y, second ? p.x : p.g, block, w);
-            if (second)
-                gram_give_columns(y, p.l, block, w);
+        const int block = of_x ? round - 1 : round;
+        const bool live = of_x ? block >= 0 : of_g && block < 8 && 4 * w + 3 >= block; // else it comes, or all its rows are finished
+        bar_sync(1, 256);
+        if (live && of_x) {
+            gram_take_rest<1>(y, f, s->rows[~block & 1].x, rv + (8 * block - 8) * 68, block - 1);
+            if (block >> 1 == w - 4)
+                gram_give_rows(y[0], s->rows[block & 1].x, block);
+        } else if (live) {
+            gram_take_rest<2>(y, f, s->rows[~block & 1].g, nullptr, block - 1);
+            #pragma unroll
+            for (int i = 0; i < 2; i++)
+                if (block >> 1 == 2 * w + i)
+                    gram_give_rows(y[i], s->rows[block & 1].g, block);
+        } else if (w == 2 && block < 8) {
+            gram_cholesky(s->dg, s->lg, s->r[block & 1]);
+        } else if (w == 3 && block > 0) {
+            gram_jordan(*s, s->r[~block & 1], rv + (block - 1) * 552, tau + 8 * (block - 1));
         }
         bar_sync(1, 256);
-        if (!some)
-            continue;
-        if (second)
-            gram_jordan(y, p, rv, block < 4 ? left : right, tau, block, w);
-        else
-            gram_cholesky(y, p, rv, block, w);
+        if (live && of_x)
+            gram_step_x(y, f, s, rv, block < 4 ? left : right, block, w - 4);
+        else if (live)
+            gram_step_g(y, f, s, rv, block, w);
     }
     bar_sync(1, 256);
     #pragma unroll
