@@ -93,6 +93,15 @@ QRS_DEV void fused_announce(fused_team team, saddr bar)
     if (team.thread < ${CLUSTER})
         mbar_arrive_remote(cluster_map(bar, team.thread));
 }
+// After a matrix: every panel was announced, also those that were not needed here.
+QRS_DEV void fused_came(u32 parity)
+{
+    #pragma unroll 1
+    for (int p = 0; p < ${USED}; p++) {
+        mbar_wait_cluster(fused_ready(p), parity);
+        mbar_wait_cluster(fused_t_ready(p), parity);
+    }
+}
 % end
 % else
 // The first panel from p on that was not skipped, `end` when there is none.

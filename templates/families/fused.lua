@@ -466,9 +466,7 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
 % if CLUSTER > 1 then
             if (tid == 0)
                 sts_remote(cluster_map(to_saddr(found_by + matrix.parity * ${CLUSTER} + rank), 0), (float)flags);
-% if RESIDENT then
             fused_came(matrix.parity);
-% end
             cluster_sync(); // and nobody writes over V while it is applied elsewhere
 % if RESIDENT then
             fused_expect();

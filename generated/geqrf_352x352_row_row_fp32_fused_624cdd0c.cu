@@ -1395,9 +1395,18 @@ QRS_DEV void fused_announce(fused_team team, saddr bar)
     if (team.thread < 2)
         mbar_arrive_remote(cluster_map(bar, team.thread));
 }
-#line 106 "blocks/fused_walk.cuh"
+// After a matrix: every panel was announced, also those that were not needed here.
+QRS_DEV void fused_came(u32 parity)
+{
+    #pragma unroll 1
+    for (int p = 0; p < 10; p++) {
+        mbar_wait_cluster(fused_ready(p), parity);
+        mbar_wait_cluster(fused_t_ready(p), parity);
+    }
+}
+#line 115 "blocks/fused_walk.cuh"
 
-#line 108 "blocks/fused_walk.cuh"
+#line 117 "blocks/fused_walk.cuh"
 // Starts the fetch of the first panel that block k takes, if that is there for sure: the panels up to the one this CTA made last.
 QRS_DEV bool fused_fetch_first(const fused_matrix &matrix, int k)
 {
@@ -1410,7 +1419,7 @@ QRS_DEV bool fused_fetch_first(const fused_matrix &matrix, int k)
     }
     return there;
 }
-#line 121 "blocks/fused_walk.cuh"
+#line 130 "blocks/fused_walk.cuh"
 
 // Applies panels 0 .. k-1 to block k; first: what fused_fetch_first said. sums: W x 4 KB + 4,608 + 2,048 bytes a plane, for partial sums; every thread is done with them on return.
 QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matrix, bool first)
@@ -1418,10 +1427,10 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matri
     const int done = k < 11 ? k : 11;
     float *ws = sums + 8192;
     u8 *wp = (u8 *)sums + 37376;
-#line 145 "blocks/fused_walk.cuh"
+#line 154 "blocks/fused_walk.cuh"
     const saddr v = to_saddr(dynamic_smem() + 0);
     const u8 *t = dynamic_smem() + 90112;
-#line 148 "blocks/fused_walk.cuh"
+#line 157 "blocks/fused_walk.cuh"
     // Panels up to this CTA's last block come a stage ahead, T with V; the others are late, and T of one later than its V. A block that was zero has waited
     // for nobody, so this one waits for T of them all.
     #pragma unroll 1
@@ -1436,13 +1445,13 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matri
             fused_fetch(matrix, stage, p, late);
         }
         bool ahead = false;
-#line 163 "blocks/fused_walk.cuh"
+#line 172 "blocks/fused_walk.cuh"
         if (p + 1 < done && p + 1 <= k - 2) {
             mbar_wait_cluster(fused_ready(p + 1), matrix.parity);
             mbar_wait_cluster(fused_t_ready(p + 1), matrix.parity);
             ahead = *fused_skipped(p + 1) == 0.0f;
         }
-#line 169 "blocks/fused_walk.cuh"
+#line 178 "blocks/fused_walk.cuh"
         if (ahead) {
             here = p + 1;
             fused_fetch(matrix, stage ^ 1, here, false);
@@ -1453,7 +1462,7 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matri
         block_sync();
         stage ^= 1;
     }
-#line 205 "blocks/fused_walk.cuh"
+#line 214 "blocks/fused_walk.cuh"
 }
 #line 284 "families/fused.lua"
 
@@ -1594,9 +1603,9 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 #line 467 "families/fused.lua"
             if (tid == 0)
                 sts_remote(cluster_map(to_saddr(found_by + matrix.parity * 2 + rank), 0), (float)flags);
-#line 472 "families/fused.lua"
+            fused_came(matrix.parity);
             cluster_sync(); // and nobody writes over V while it is applied elsewhere
-#line 476 "families/fused.lua"
+#line 474 "families/fused.lua"
             if (info && rank == 0 && tid == 0) {
                 for (int i = 0; i < 2; i++)
                     flags |= (int)found_by[matrix.parity * 2 + i];
@@ -1604,25 +1613,25 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
             matrix.parity ^= 1;
             matrix.zero = 0;
-#line 488 "families/fused.lua"
+#line 486 "families/fused.lua"
             flags = 0;
         }
-#line 491 "families/fused.lua"
+#line 489 "families/fused.lua"
         b_before = b;
         k_before = k;
-#line 495 "families/fused.lua"
+#line 493 "families/fused.lua"
         turn ^= 1;
-#line 497 "families/fused.lua"
+#line 495 "families/fused.lua"
         b = b_next;
         k = k_next;
     }
-#line 501 "families/fused.lua"
+#line 499 "families/fused.lua"
     if (k_before >= 0) {
         block_sync();
         fused_leave(fused_all(), (float *)(smem + 103296 + (turn ^ 1) * 50688), h + b_before * stride_h, ldh, k_before,
                     ((fused_scales *)(smem + 102400 + (turn ^ 1) * 132))->exponent, tau + b_before * stride_tau,
                     (float *)(smem + 102144) + 32 * (turn ^ 1));
     }
-#line 508 "families/fused.lua"
+#line 506 "families/fused.lua"
 }
 QRS_ENTRY(fused)

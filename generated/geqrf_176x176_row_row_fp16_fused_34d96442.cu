@@ -1340,7 +1340,7 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
     const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
     const float t = tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
     const float left = sqrt_rn(warp_max((s->whole[l] + s->whole[32 + l]) + (s->whole[64 + l] + s->whole[96 + l])));
-    const bool good = t == 0.0f || (off <= 0.0001f && off * fminf(0x1p-6f * left, 1.0f) <= 1e-06f);
+    const bool good = t == 0.0f || (off <= 0.0001f && off * fminf(0x1p-6f * left, 1.0f) <= 3.0976e-05f);
     if (!warp_all(good))
         return false;
     block_sync(); // everybody has read tau, and is done with the panel
@@ -1405,9 +1405,9 @@ QRS_DEV void fused_came(u32 parity)
             mbar_wait(fused_t_ready(p), parity);
         }
 }
-#line 106 "blocks/fused_walk.cuh"
+#line 115 "blocks/fused_walk.cuh"
 
-#line 121 "blocks/fused_walk.cuh"
+#line 130 "blocks/fused_walk.cuh"
 
 // Applies panels 0 .. k-1 to block k. sums: W x 4 KB + 4,608 + 2,048 bytes a plane, for partial sums; every thread is done with them on return.
 QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matrix)
@@ -1415,7 +1415,7 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matri
     const int done = k < 6 ? k : 6;
     float *ws = sums + 8192;
     u8 *wp = (u8 *)sums + 37376;
-#line 129 "blocks/fused_walk.cuh"
+#line 138 "blocks/fused_walk.cuh"
     #pragma unroll 1
     for (int p = 0; p < done; p++) {
         const bool own = p % 2 == cluster_rank();
@@ -1426,7 +1426,7 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matri
         fused_apply(c, p, to_saddr(fused_v(p)), sums, ws, wp, fused_t(p), own ? 0 : fused_t_ready(p), matrix.parity);
     }
     block_sync();
-#line 205 "blocks/fused_walk.cuh"
+#line 214 "blocks/fused_walk.cuh"
 }
 #line 284 "families/fused.lua"
 
@@ -1558,13 +1558,11 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 #line 467 "families/fused.lua"
             if (tid == 0)
                 sts_remote(cluster_map(to_saddr(found_by + matrix.parity * 2 + rank), 0), (float)flags);
-#line 470 "families/fused.lua"
             fused_came(matrix.parity);
-#line 472 "families/fused.lua"
             cluster_sync(); // and nobody writes over V while it is applied elsewhere
-#line 474 "families/fused.lua"
+#line 472 "families/fused.lua"
             fused_expect();
-#line 476 "families/fused.lua"
+#line 474 "families/fused.lua"
             if (info && rank == 0 && tid == 0) {
                 for (int i = 0; i < 2; i++)
                     flags |= (int)found_by[matrix.parity * 2 + i];
@@ -1572,25 +1570,25 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
             matrix.parity ^= 1;
             matrix.zero = 0;
-#line 488 "families/fused.lua"
+#line 486 "families/fused.lua"
             flags = 0;
         }
-#line 491 "families/fused.lua"
+#line 489 "families/fused.lua"
         b_before = b;
         k_before = k;
-#line 495 "families/fused.lua"
+#line 493 "families/fused.lua"
         turn ^= 1;
-#line 497 "families/fused.lua"
+#line 495 "families/fused.lua"
         b = b_next;
         k = k_next;
     }
-#line 501 "families/fused.lua"
+#line 499 "families/fused.lua"
     if (k_before >= 0) {
         block_sync();
         fused_leave(fused_all(), (float *)(smem + 176896 + (turn ^ 1) * 27648), h + b_before * stride_h, ldh, k_before,
                     ((fused_scales *)(smem + 114688 + (turn ^ 1) * 132))->exponent, tau + b_before * stride_tau,
                     (float *)(smem + 114432) + 32 * (turn ^ 1));
     }
-#line 508 "families/fused.lua"
+#line 506 "families/fused.lua"
 }
 QRS_ENTRY(fused)
