@@ -106,9 +106,10 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         for (int k = 0; k < ${NP}; k++) {
             const int first = 64 * k, done = k < ${KP} ? k : ${KP}, turn = k < ${KP} ? k : 0;
             const bool owed = k > 0 && k <= ${USED} && !(zero >> (k - 1) & 1); // T of the last panel
-            // Two warps begin T while V leaves shared memory; this block arrives there while T is completed.
+            // T is begun while V leaves shared memory; this block arrives there while four warps complete it.
+            t_block *blocks = (t_block *)shared->half;
             if (owed) {
-                wide_begin_t(shared->gram, stau, shared->half);
+                t_diagonal(shared->gram + (int)warp() * ${8 * 69}, stau + 8 * (int)warp(), blocks[warp()]);
                 stage.last = k - 1;
             }
             if (tid == 0) {
@@ -123,8 +124,8 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             wide_request(v, a + b * stride_a, lda, first);
             cp_async_commit();
             if (owed) {
-                wide_build_t(shared->gram, shared->half);
-                wide_put_t(shared->half, t);
+                if (warp() < 4)
+                    t_rows(shared->gram, blocks, t, warp());
                 fence_async_shared();
                 block_sync();
                 wide_keep_t(stage.t, k - 1);

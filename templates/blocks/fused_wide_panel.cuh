@@ -477,38 +477,6 @@ QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, fl
     block_sync();
 }
 
-// T of 64 columns: its blocks of 32 at once, each by a warp, then T12 = -T11 (G12 T22), with G12 T22 in G12's place. gram: V'V, symmetric; t: rows 68
-// apart. In two halves, so that something can be sent for between. The second synchronises.
-QRS_DEV void wide_begin_t(float *gram, const float *tau, float *t)
-{
-    if (warp() < 2)
-        small_t(gram + (int)warp() * 32 * 69, tau + (int)warp() * 32, t + (int)warp() * 32 * 69);
-    else if (warp() >= 4) { // below them there is nothing
-        f32x4 *below = (f32x4 *)(t + (32 + (((int)threadIdx.x & 127) >> 2)) * 68 + ((int)threadIdx.x & 3) * 8);
-        below[0] = below[1] = {0.0f, 0.0f, 0.0f, 0.0f};
-    }
-}
-QRS_DEV void wide_build_t(float *gram, float *t)
-{
-    const bool mine = warp() < 4;
-    #pragma unroll 1
-    for (int op = 0; op < 2; op++)
-        gram_product(!mine ? nullptr : op ? t + 32 : gram + 32, nullptr, op ? t : gram + 32, false, op ? gram + 32 : t + 32 * 69, op ? -1.0f : 1.0f);
-}
-
-// fp16 T as tiles, swizzled like V's, the low one 8 KB after the high one.
-QRS_DEV void wide_put_t(const float *t, u8 *to)
-{
-    #pragma unroll 1
-    for (int e = threadIdx.x; e < 2048; e += 256) {
-        const int i = e >> 5, j = (e & 31) * 2, at = wide_chunk(i, j >> 3) + (j & 7) * 2;
-        u32 hi, lo;
-        split_f16(t[i * 68 + j], t[i * 68 + j + 1], hi, lo);
-        *(u32 *)(to + at) = hi;
-        *(u32 *)(to + 8192 + at) = lo;
-    }
-}
-
 % local inside = (M % 64 ~= 0 and " && 64 * k + row < " .. M or "") .. (N % 64 ~= 0 and " && 64 * k + col < " .. N or "")
 // The top block of panel k, finished, from s->rv to H; to s->gram as V's, with its ones and zeros, and sums of squares of what is below the ones.
 QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, wide_shared *s)

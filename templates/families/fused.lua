@@ -261,7 +261,7 @@ using namespace qrs;
 % include("blocks/fused_wide.cuh")
 % include("blocks/gram_recursion.cuh", { B = 32, ROLLED = WHOLE, NC = 2, LD = 68, LDM = 68 })
 % include("blocks/gram_small.cuh", { NC = 2 })
-% include("blocks/t_small.cuh", { LDG = 68, LDT = 68 })
+% include("blocks/t_wide.cuh", { LD = 68 })
 % if WHOLE then
 % include("blocks/gram_whole.cuh", { LD = 68, LDM = 68, LEAST = "1e-6" })
 % end
