@@ -126,70 +126,104 @@ QRS_DEV void gram_give_rows(const float (&y)[${NB}][4], float (*rows)[${B + 4}],
             *(f32x2 *)(rows[g] + 8 * (block + n) + 2 * q) = {block & 1 ? y[n][2] : y[n][0], block & 1 ? y[n][3] : y[n][1]};
 }
 
-// Cholesky steps of an 8 x 8 block of G: L^-1 to low, R to r.
-QRS_DEV void gram_cholesky(const float (*from)[8], float (*low)[8], float (*r)[8])
+template <int N> QRS_DEV void gram_read(float (&to)[N], const float *from)
 {
-    const int g = (int)lane() >> 2, q = (int)lane() & 3;
-    const f32x2 own = *(const f32x2 *)(from[g] + 2 * q);
-    float d[2] = {own.x, own.y}, z[2] = {g == 2 * q ? 1.0f : 0.0f, g == 2 * q + 1 ? 1.0f : 0.0f}, scale = 0.0f; // the block; L^-1, both less 1 / sqrt(pivot) a row
-    // Rows 2 t and 2 t + 1. at: where the first pivot is; mine: where a row's entries of the two columns are; row: where a column's entries of the first
-    // row are; below: how far this row is.
-    #pragma unroll 1
-    for (int at = 0, mine = 4 * g, row = q, below = g; at < 36; at += 9, mine++, row += 8, below -= 2) {
-        const float p00 = shfl(d[0], at), p01 = shfl(d[1], at), p11 = shfl(d[1], at + 4), c0 = shfl(d[0], mine), c1 = shfl(d[1], mine);
-        const float root0 = p00 == 0.0f ? 0.0f : rsqrt_normal(p00), w0 = root0 * root0, l10 = p01 * w0, next = fmaf(-l10, p01, p11),
-                    root1 = next == 0.0f ? 0.0f : rsqrt_normal(next);
-        const float f0 = below > 0 ? c0 * w0 : 0.0f, f1 = below > 1 ? fmaf(-f0, p01, c1) * (root1 * root1) : 0.0f;
-        #pragma unroll
-        for (int x = 0; x < 2; x++) {
-            const float d0 = shfl(d[x], row), d1 = shfl(d[x], row + 4), z0 = shfl(z[x], row), z1 = shfl(z[x], row + 4);
-            d[x] = fmaf(-f1, fmaf(-l10, d0, d1), fmaf(-f0, d0, d[x]));
-            z[x] = fmaf(-f1, fmaf(-l10, z0, z1), fmaf(-f0, z0, z[x]));
-        }
-        scale = below == 0 ? root0 : below == 1 ? root1 : scale;
+    #pragma unroll
+    for (int i = 0; i < N; i += 4) {
+        const f32x4 v = *(const f32x4 *)(from + i);
+        to[i] = v.x, to[i + 1] = v.y, to[i + 2] = v.z, to[i + 3] = v.w;
     }
-    *(f32x2 *)(r[g] + 2 * q) = {scale * d[0], scale * d[1]};
-    *(f32x2 *)(low[g] + 2 * q) = {scale * z[0], scale * z[1]};
+}
+template <int N> QRS_DEV void gram_write(float *to, const float (&from)[N])
+{
+    #pragma unroll
+    for (int i = 0; i < N; i += 4)
+        *(f32x4 *)(to + i) = {from[i], from[i + 1], from[i + 2], from[i + 3]};
 }
 
-// Gauss-Jordan steps of an 8 x 8 block of X with R's: to p; L and R to rv, where the block's place is, n's diagonal to sizes.
-QRS_DEV void gram_jordan(gram_pivots &p, const float (*r)[8], float *rv, float *sizes)
+// Cholesky steps of an 8 x 8 block of G: L^-1 to low, R to r. Every lane has the whole block; lane c < 8 finds column c of L^-1.
+QRS_DEV void gram_cholesky(const float (*from)[8], float (*low)[8], float (*r)[8])
 {
-    const int g = (int)lane() >> 2, q = (int)lane() & 3;
-    const f32x2 own = *(const f32x2 *)(p.dx[g] + 2 * q), r2 = *(const f32x2 *)(r[g] + 2 * q);
-    float d[2] = {own.x, own.y}, z[2] = {g == 2 * q ? 1.0f : 0.0f, g == 2 * q + 1 ? 1.0f : 0.0f}, sign = 0.0f, size = 0.0f; // the block, which becomes L and U^-1; L^-1
-    const float *diagonal = r[0], *rows_of_r = r[0] + 2 * q;
-    #pragma unroll 1
-    for (int at = 0, mine = 4 * g, row = q, below = g, right = q; at < 36; at += 9, mine++, row += 8, below -= 2, right--, diagonal += 18, rows_of_r += 16) { // as in gram_cholesky
-        const float p00 = shfl(d[0], at), p01 = shfl(d[1], at), p10 = shfl(d[0], at + 4), p11 = shfl(d[1], at + 4), c0 = shfl(d[0], mine), c1 = shfl(d[1], mine);
-        const f32x2 r0 = *(const f32x2 *)diagonal, row0 = *(const f32x2 *)rows_of_r, row1 = *(const f32x2 *)(rows_of_r + 8);
-        const float r1 = diagonal[9];
-        // The second pivot by way of their determinant: the reciprocals need not wait for each other, nor the magnitudes for signs.
-        const float s0 = copysignf(1.0f, p00), size0 = fabsf(p00) + r0.x, n00 = s0 * size0, n01 = fmaf(s0, r0.y, p01), det = fmaf(p11, n00, -p10 * n01);
-        const float s1 = copysignf(s0, det) * s0, inv0 = r0.x == 0.0f ? 0.0f : s0 * rcp_normal(size0),
-                    inv1 = r1 == 0.0f ? 0.0f : s1 * (size0 * rcp_normal(fmaf(r1, size0, fabsf(det))));
-        const float low = p10 * inv0, n11 = fmaf(s1, r1, fmaf(-low, n01, p11));
-        const bool first = below == 0, second = below == 1;
-        const float f0 = first ? inv0 : c0 * inv0, f1 = second ? inv1 : fmaf(-f0, n01, first ? 0.0f : c1) * inv1;
-        const float own0 = second ? 0.0f : f0, below0 = below > 0 ? f0 : 0.0f, below1 = below > 1 ? f1 : 0.0f;
-        #pragma unroll
-        for (int x = 0; x < 2; x++) {
-            const float d0 = shfl(d[x], row), d1 = shfl(d[x], row + 4), z0 = shfl(z[x], row), z1 = shfl(z[x], row + 4);
-            const float n0 = fmaf(s0, x ? row0.y : row0.x, d0), n1 = fmaf(s1, x ? row1.y : row1.x, fmaf(-low, n0, d1));
-            const float past = fmaf(-f1, n1, fmaf(-own0, n0, first || second ? 0.0f : d[x]));
-            d[x] = right > 0 ? past : right == 0 ? (x ? f1 : f0) : d[x];
-            z[x] = fmaf(-below1, fmaf(-low, z0, z1), fmaf(-below0, z0, z[x]));
-        }
-        sign = first ? s0 : second ? s1 : sign;
-        size = first ? n00 : second ? n11 : size;
+    const int l = lane();
+    float d[8][8], z[8];
+    #pragma unroll
+    for (int i = 0; i < 8; i++) {
+        gram_read(d[i], from[i]);
+        z[i] = i == l ? 1.0f : 0.0f;
     }
-    const bool low0 = g > 2 * q, low1 = g > 2 * q + 1;
-    *(f32x2 *)(p.lx[g] + 2 * q) = {z[0], z[1]};
-    *(f32x2 *)(p.u[g] + 2 * q) = {low0 ? 0.0f : d[0], low1 ? 0.0f : d[1]};
-    *(f32x2 *)(rv + g * ${LD} + 2 * q) = {low0 ? d[0] : r2.x, low1 ? d[1] : r2.y};
-    if (q == 0) {
-        p.sign[g] = sign;
-        sizes[g] = size;
+    #pragma unroll
+    for (int k = 0; k < 8; k++) {
+        const float root = d[k][k] == 0.0f ? 0.0f : rsqrt_normal(d[k][k]);
+        #pragma unroll
+        for (int j = k; j < 8; j++)
+            d[k][j] *= root;
+        z[k] *= root;
+        #pragma unroll
+        for (int i = k + 1; i < 8; i++) {
+            #pragma unroll
+            for (int j = i; j < 8; j++)
+                d[i][j] = fmaf(-d[k][i], d[k][j], d[i][j]);
+            z[i] = fmaf(-d[k][i], z[k], z[i]);
+        }
+    }
+    if (l < 8)
+        #pragma unroll
+        for (int i = 0; i < 8; i++)
+            low[i][l] = z[i];
+    if (l == 0)
+        #pragma unroll
+        for (int i = 0; i < 8; i++)
+            gram_write(r[i], d[i]);
+}
+
+// Gauss-Jordan steps of an 8 x 8 block of X with R's: to p; L and R to rv, where the block's place is, n's diagonal to sizes. Every lane has the whole block;
+// lane c < 8 finds column c of L^-1 and row c of U^-1.
+QRS_DEV void gram_jordan(gram_pivots &p, const float (*of_r)[8], float *rv, float *sizes)
+{
+    const int l = lane();
+    float u[8][8], r[8][8], z[8], e[8], s[8], size[8];
+    #pragma unroll
+    for (int i = 0; i < 8; i++) {
+        gram_read(u[i], p.dx[i]);
+        gram_read(r[i], of_r[i]);
+        z[i] = e[i] = i == l ? 1.0f : 0.0f;
+    }
+    #pragma unroll
+    for (int k = 0; k < 8; k++) {
+        const float most = fabsf(u[k][k]) + r[k][k];
+        s[k] = copysignf(1.0f, u[k][k]);
+        const float inv = r[k][k] == 0.0f ? 0.0f : s[k] * rcp_normal(most);
+        size[k] = s[k] * most;
+        #pragma unroll
+        for (int j = k + 1; j < 8; j++)
+            u[k][j] = fmaf(s[k], r[k][j], u[k][j]);
+        e[k] *= inv;
+        #pragma unroll
+        for (int i = k + 1; i < 8; i++) {
+            u[i][k] *= inv;
+            #pragma unroll
+            for (int j = k + 1; j < 8; j++)
+                u[i][j] = fmaf(-u[i][k], u[k][j], u[i][j]);
+            z[i] = fmaf(-u[i][k], z[k], z[i]);
+            e[i] = fmaf(-e[k], u[k][i], e[i]);
+        }
+    }
+    if (l < 8) {
+        gram_write(p.u[l], e);
+        #pragma unroll
+        for (int i = 0; i < 8; i++)
+            p.lx[i][l] = z[i];
+    }
+    if (l == 0) {
+        gram_write(p.sign, s);
+        gram_write(sizes, size);
+        #pragma unroll
+        for (int i = 0; i < 8; i++) {
+            #pragma unroll
+            for (int k = 0; k < i; k++)
+                r[i][k] = u[i][k];
+            gram_write(rv + i * ${LD}, r[i]);
+        }
     }
 }
 
