@@ -56,7 +56,6 @@ QRS_DEV void gram_multiply(float (&d)[4], const gram_left &a, const gram_right &
     mma_tf32(d, a.hi, b.hi[0], b.hi[1]);
 }
 
-
 // Two blocks of columns from number `block` on of a block's rows, transposed: 0 past the last one. from: the block's first row.
 QRS_DEV void gram_columns(float (&v)[4], const float *from, int stride, int block)
 {
@@ -111,7 +110,7 @@ template <int M> QRS_DEV void gram_take_rest(float (&y)[2][${NB}][4], const gram
     gram_take<M, ${i}>(y, f, from, r, block);
 % end
 }
-// Of 16 rows those that are block's, from its own columns' block on: the block to d, or what follows to rows.
+// Of 16 rows the eight of a block: its own columns to d; those behind to rows.
 QRS_DEV void gram_give_block(const float (&y)[${NB}][4], float (*d)[8], int block)
 {
     const int g = (int)lane() >> 2, q = (int)lane() & 3;
@@ -273,7 +272,7 @@ QRS_DEV void gram_step_x(float (&y)[2][${NB}][4], gram_factors &f, gram_pivots *
     }
 }
 
-// Threads 0..${2 * T - 1} call. x: top block; rv (may be its place): becomes R on and above the diagonal and V below. gram: G; left, right: M's halves, columns
+// Threads 0..${2 * T - 1} call. x: top block (64 x 64); rv (may be its place): becomes R on and above the diagonal and V below. gram: G; left, right: M's halves, columns
 // keeping their numbers (right may be G's place). whole: G's diagonal. Returns false, in some thread, unless the pivots can be trusted. Synchronises.
 QRS_CALL bool gram_whole(const float *x, const float *gram, float *rv, float *left, float *right, float *whole, gram_pivots *s, float *tau)
 {
@@ -324,8 +323,8 @@ QRS_CALL bool gram_whole(const float *x, const float *gram, float *rv, float *le
         const int row = ${8 * T // B} * i + tid / ${B // 4}, col = 4 * (tid & ${B // 4 - 1});
         f32x4 *to = (f32x4 *)(rv + row * ${LD} + col);
         const f32x4 v = *to;
-        const float s = -copysignf(1.0f, tau[row]);
-        *to = {row > col ? v.x : s * v.x, row > col + 1 ? v.y : s * v.y, row > col + 2 ? v.z : s * v.z, row > col + 3 ? v.w : s * v.w};
+        const float sign = -copysignf(1.0f, tau[row]);
+        *to = {row > col ? v.x : sign * v.x, row > col + 1 ? v.y : sign * v.y, row > col + 2 ? v.z : sign * v.z, row > col + 3 ? v.w : sign * v.w};
     }
     bar_sync(1, ${2 * T});
     if (tid >= ${B})

@@ -951,7 +951,6 @@ QRS_DEV void gram_multiply(float (&d)[4], const gram_left &a, const gram_right &
     mma_tf32(d, a.hi, b.hi[0], b.hi[1]);
 }
 
-
 // Two blocks of columns from number `block` on of a block's rows, transposed: 0 past the last one. from: the block's first row.
 QRS_DEV void gram_columns(float (&v)[4], const float *from, int stride, int block)
 {
@@ -1002,13 +1001,13 @@ template <int M> QRS_DEV void gram_take_rest(float (&y)[2][8][4], const gram_fac
     if (block < 0)
         return;
     gram_take<M, 1>(y, f, from, r, block);
-#line 111 "blocks/gram_whole.cuh"
+#line 110 "blocks/gram_whole.cuh"
     gram_take<M, 2>(y, f, from, r, block);
-#line 111 "blocks/gram_whole.cuh"
+#line 110 "blocks/gram_whole.cuh"
     gram_take<M, 3>(y, f, from, r, block);
-#line 113 "blocks/gram_whole.cuh"
+#line 112 "blocks/gram_whole.cuh"
 }
-// Of 16 rows those that are block's, from its own columns' block on: the block to d, or what follows to rows.
+// Of 16 rows the eight of a block: its own columns to d; those behind to rows.
 QRS_DEV void gram_give_block(const float (&y)[8][4], float (*d)[8], int block)
 {
     const int g = (int)lane() >> 2, q = (int)lane() & 3;
@@ -1170,7 +1169,7 @@ QRS_DEV void gram_step_x(float (&y)[2][8][4], gram_factors &f, gram_pivots *s, f
     }
 }
 
-// Threads 0..255 call. x: top block; rv (may be its place): becomes R on and above the diagonal and V below. gram: G; left, right: M's halves, columns
+// Threads 0..255 call. x: top block (64 x 64); rv (may be its place): becomes R on and above the diagonal and V below. gram: G; left, right: M's halves, columns
 // keeping their numbers (right may be G's place). whole: G's diagonal. Returns false, in some thread, unless the pivots can be trusted. Synchronises.
 QRS_CALL bool gram_whole(const float *x, const float *gram, float *rv, float *left, float *right, float *whole, gram_pivots *s, float *tau)
 {
@@ -1221,8 +1220,8 @@ QRS_CALL bool gram_whole(const float *x, const float *gram, float *rv, float *le
         const int row = 16 * i + tid / 16, col = 4 * (tid & 15);
         f32x4 *to = (f32x4 *)(rv + row * 68 + col);
         const f32x4 v = *to;
-        const float s = -copysignf(1.0f, tau[row]);
-        *to = {row > col ? v.x : s * v.x, row > col + 1 ? v.y : s * v.y, row > col + 2 ? v.z : s * v.z, row > col + 3 ? v.w : s * v.w};
+        const float sign = -copysignf(1.0f, tau[row]);
+        *to = {row > col ? v.x : sign * v.x, row > col + 1 ? v.y : sign * v.y, row > col + 2 ? v.z : sign * v.z, row > col + 3 ? v.w : sign * v.w};
     }
     bar_sync(1, 256);
     if (tid >= 64)
