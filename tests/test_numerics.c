@@ -479,23 +479,6 @@ static void dense_panels_do_not_fall_back_from_their_whole_gram_matrix(void **st
     qhx_unload(s.module);
 }
 
-static void few_columns_of_dense_matrices_do_not_fall_back(void **state) {
-    (void)state;
-    const shape shapes[] = {{66, 33, QG_ROW, QG_ROW, QG_FP32},
-                            {200, 32, QG_ROW, QG_ROW, QG_FP32},
-                            {400, 16, QG_ROW, QG_ROW, QG_FP32},
-                            {200, 9, QG_ROW, QG_ROW, QG_FP16}};
-    const variant dense = {qj_kind_find("dense"), 0, 0};
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        subject s = {.s = shapes[i]};
-        load_fused(&s, 2, "{\"method\": \"gram\"}");
-        qt_batch *b = factor_kinds(&s, 2, &dense, 1);
-        if (b->info[0] || b->info[1]) fail_msg("%s: info %d, %d", s.what, b->info[0], b->info[1]);
-        qt_batch_free(b);
-        qhx_unload(s.module);
-    }
-}
-
 static void a_diagonal_matrix_has_no_reflectors_whatever_the_panel(void **state) {
     (void)state;
     subject s = {.s = {200, 130, QG_ROW, QG_ROW, QG_FP16}};
@@ -554,7 +537,6 @@ int main(void) {
         cmocka_unit_test(zero_blocks_between_others_keep_the_contract),
         cmocka_unit_test(panels_from_their_whole_gram_matrix_keep_the_contract),
         cmocka_unit_test(dense_panels_do_not_fall_back_from_their_whole_gram_matrix),
-        cmocka_unit_test(few_columns_of_dense_matrices_do_not_fall_back),
         cmocka_unit_test(a_diagonal_matrix_has_no_reflectors_whatever_the_panel),
         cmocka_unit_test(in_place_gives_the_bits_of_out_of_place),
         cmocka_unit_test(nan_in_the_padding_changes_nothing),

@@ -2,11 +2,11 @@
 return {
   name = "step_whole", op = "geqrf", summary = "microbenchmark: columns of gram_whole.cuh",
   params = {}, legal = function(shape) return shape.m >= 128 and shape.n == 64, "64 columns, twice as many rows" end, rank = function() return 0 end,
-  resources = function(shape) return { threads = shape.n * 4, smem = 131072, registers = 128, l2 = 0 } end,
+  resources = function(shape) return { threads = shape.n * 4, smem = 73728, registers = 128, l2 = 0 } end,
   vars = function(shape) return { M = shape.m, N = shape.n } end,
   program = function(shape)
     return { products = "fp32", buffers = {},
-             ops = { { op = "launch", kernel = "step_whole", grid = { "batch", 1, 1 }, block = shape.n * 4, cluster = 1, smem = 131072, cooperative = false,
+             ops = { { op = "launch", kernel = "step_whole", grid = { "batch", 1, 1 }, block = shape.n * 4, cluster = 1, smem = 73728, cooperative = false,
                        args = { { pointer = "A" }, { call = "lda" }, { pointer = "H" }, { call = "ldh" }, { pointer = "tau" }, { pointer = "info" } } } } }
   end,
 }
@@ -24,7 +24,7 @@ using namespace qrs;
 
 QRS_KERNEL(step_whole, ${4 * N}, 1)(const float *a, i64 lda, float *h, i64 ldh, float *tau, int *info)
 {
-    float *rv = (float *)(dynamic_smem() + 28672), *gram = rv + ${N * (N + 4)}, *left = gram + ${N * (N + 4)}, *whole = left + ${N * (N + 4)}, *stau = whole + ${N};
+    float *rv = (float *)(dynamic_smem() + 16384), *gram = rv + ${N * (N + 4)}, *left = gram + ${N * (N + 4)}, *whole = left + ${N * (N + 4)}, *stau = whole + ${N};
     const int c = threadIdx.x & ${N - 1}, part = threadIdx.x / ${N};
     u32 cycles = 0;
     #pragma unroll 1

@@ -1,4 +1,4 @@
-#line 241 "families/fused.lua"
+#line 240 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -6,9 +6,9 @@
 #include "device/mma.cuh"
 #include "device/copy.cuh"
 #include "device/launch.cuh"
-#line 254 "families/fused.lua"
+#line 253 "families/fused.lua"
 #include "device/cluster.cuh"
-#line 256 "families/fused.lua"
+#line 255 "families/fused.lua"
 
 using namespace qrs;
 
@@ -1334,7 +1334,7 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
     fused_give(c, panel - first * 36, tile0 + 2);
     return true;
 }
-#line 283 "families/fused.lua"
+#line 282 "families/fused.lua"
 
 #line 1 "blocks/fused_walk.cuh"
 // The finished panels' way to a block: where their V and T are, and the loop that applies them.
@@ -1464,40 +1464,40 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matri
     }
 #line 214 "blocks/fused_walk.cuh"
 }
-#line 285 "families/fused.lua"
+#line 284 "families/fused.lua"
 
 QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau,
                                        i64 stride_tau, int *info, i64 batch, u8 *v_scratch, u8 *t_scratch)
 {
-#line 290 "families/fused.lua"
+#line 289 "families/fused.lua"
     release_next();
     wait_for_earlier();
-#line 293 "families/fused.lua"
+#line 292 "families/fused.lua"
     u8 *smem = dynamic_smem();
-#line 295 "families/fused.lua"
+#line 294 "families/fused.lua"
     gram_shared *gs = (gram_shared *)(smem + 0);
-#line 297 "families/fused.lua"
+#line 296 "families/fused.lua"
     const int tid = (int)threadIdx.x;
     const i64 unit = blockIdx.x / 2; // the CTAs that share a matrix
     fused_matrix matrix = {v_scratch + unit * 270336, t_scratch + unit * 45056, 0, 0, 0};
-#line 301 "families/fused.lua"
+#line 300 "families/fused.lua"
     const int rank = cluster_rank();
-#line 303 "families/fused.lua"
+#line 302 "families/fused.lua"
     i64 b = unit;
     int k = rank, flags = 0, turn = 0;
     fused_request(fused_all(), (float *)(smem + 103296), a + b * stride_a, lda, 32 * k);
     cp_async_commit();
-#line 308 "families/fused.lua"
+#line 307 "families/fused.lua"
     float *found_by = (float *)(smem + 103132); // what all CTAs found, in that of rank 0; matrices take turns
     if (tid < 22)
         mbar_init(fused_ready(tid), 1);
-#line 312 "families/fused.lua"
+#line 311 "families/fused.lua"
     if (tid < 2)
         mbar_init(fused_full(tid), 1);
-#line 315 "families/fused.lua"
+#line 314 "families/fused.lua"
     fence_mbar_init();
     cluster_sync();
-#line 322 "families/fused.lua"
+#line 321 "families/fused.lua"
     // The block before, whose columns are yet to be written.
     i64 b_before = 0;
     int k_before = -1;
@@ -1506,7 +1506,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
     int unused;
     fused_exponents(fused_all(), (float *)(smem + 103296), (fused_scales *)(smem + 102400), (fused_largest *)(smem + 98304), unused);
     block_sync();
-#line 331 "families/fused.lua"
+#line 330 "families/fused.lua"
     #pragma unroll 1
     while (b < batch) { // a column block a turn
         const int first = 32 * k, rows = 352 - first;
@@ -1514,30 +1514,30 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         float *sums = tile; // where C is while in registers, or beside it
         fused_scales *scales = (fused_scales *)(smem + 102400 + turn * 132);
         float *stau = (float *)(smem + 102144) + 32 * turn;
-#line 339 "families/fused.lua"
+#line 338 "families/fused.lua"
         const int found = scales->found, ex = scales->exponent[lane()];
-#line 346 "families/fused.lua"
+#line 345 "families/fused.lua"
         const bool filled = found != 0, factor = filled && k < 11;
         flags |= found >> 1;
         if (filled) {
             fused_tile c;
-#line 351 "families/fused.lua"
+#line 350 "families/fused.lua"
             const bool first_there = fused_fetch_first(matrix, k);
-#line 353 "families/fused.lua"
+#line 352 "families/fused.lua"
             fused_take(c, tile, ex);
             block_sync(); // partial sums go where the tile lies
             fused_update(c, k, sums, matrix, first_there);
-#line 357 "families/fused.lua"
+#line 356 "families/fused.lua"
             fused_give(c, tile, 0);
             warp_sync();
-#line 361 "families/fused.lua"
+#line 360 "families/fused.lua"
             if (factor) {
                 gram_product(tile, 2 * k + 2, (float *)(smem + 45056));
                 block_sync();
                 gram_total((float *)(smem + 45056), gs->gram);
                 block_sync();
             }
-#line 371 "families/fused.lua"
+#line 370 "families/fused.lua"
         } else if (k < 11) { // a zero block stays zero under any reflector
             matrix.zero |= 1u << k;
             if (tid < 32)
@@ -1546,9 +1546,9 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         const bool last = k + 2 >= 11;
         const i64 b_next = last ? b + gridDim.x / 2 : b;
         const int k_next = last ? rank : k + 2;
-#line 384 "families/fused.lua"
+#line 383 "families/fused.lua"
         block_sync();
-#line 386 "families/fused.lua"
+#line 385 "families/fused.lua"
         if (warp() < 4) {
             if (factor)
                 gram_factor(panel, first, gs, stau);
@@ -1568,44 +1568,44 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
         }
         block_sync();
-#line 410 "families/fused.lua"
+#line 409 "families/fused.lua"
         if (factor) {
-#line 412 "families/fused.lua"
+#line 411 "families/fused.lua"
             const bool by_gram = gram_finish(panel, first, gs, stau);
             if (!by_gram)
                 flags |= 2;
             if (!by_gram)
-#line 417 "families/fused.lua"
+#line 416 "families/fused.lua"
             fused_rows(panel, rows, 352 - first < 32 ? 352 - first : 32, (fused_step *)(smem + 98304), stau);
             block_sync();
         }
-#line 428 "families/fused.lua"
+#line 427 "families/fused.lua"
         // Four warps make T while the others write V. The next barrier of the block, behind what of the next block needs neither, ends it.
         if (k < 10 && warp() >= 4) {
             const fused_team team = {tid - 128, 128, (int)warp() - 4, 4, 2};
             if (filled)
                 fused_reflectors(team, panel, rows, matrix.v + fused_trapezoid(k));
-#line 434 "families/fused.lua"
+#line 433 "families/fused.lua"
             if (team.thread < 2)
                 sts_remote(cluster_map(to_saddr(fused_skipped(k)), team.thread), filled ? 0.0f : 1.0f);
             fused_announce(team, fused_ready(k));
-#line 438 "families/fused.lua"
+#line 437 "families/fused.lua"
         }
         if (k < 10 && warp() < 4) {
             if (filled)
                 fused_build_t(panel, rows, stau, (float *)(smem + 45056), (float *)(smem + 45056) + 8192, matrix.t + k * 4096);
-#line 443 "families/fused.lua"
+#line 442 "families/fused.lua"
             fused_announce({tid, 128, (int)warp(), 4, 1}, fused_t_ready(k));
-#line 445 "families/fused.lua"
+#line 444 "families/fused.lua"
         }
-#line 466 "families/fused.lua"
+#line 465 "families/fused.lua"
         if (last) {
-#line 468 "families/fused.lua"
+#line 467 "families/fused.lua"
             if (tid == 0)
                 sts_remote(cluster_map(to_saddr(found_by + matrix.parity * 2 + rank), 0), (float)flags);
             fused_came(matrix.parity);
             cluster_sync(); // and nobody writes over V while it is applied elsewhere
-#line 475 "families/fused.lua"
+#line 474 "families/fused.lua"
             if (info && rank == 0 && tid == 0) {
                 for (int i = 0; i < 2; i++)
                     flags |= (int)found_by[matrix.parity * 2 + i];
@@ -1613,25 +1613,25 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
             matrix.parity ^= 1;
             matrix.zero = 0;
-#line 487 "families/fused.lua"
+#line 486 "families/fused.lua"
             flags = 0;
         }
-#line 490 "families/fused.lua"
+#line 489 "families/fused.lua"
         b_before = b;
         k_before = k;
-#line 494 "families/fused.lua"
+#line 493 "families/fused.lua"
         turn ^= 1;
-#line 496 "families/fused.lua"
+#line 495 "families/fused.lua"
         b = b_next;
         k = k_next;
     }
-#line 500 "families/fused.lua"
+#line 499 "families/fused.lua"
     if (k_before >= 0) {
         block_sync();
         fused_leave(fused_all(), (float *)(smem + 103296 + (turn ^ 1) * 50688), h + b_before * stride_h, ldh, k_before,
                     ((fused_scales *)(smem + 102400 + (turn ^ 1) * 132))->exponent, tau + b_before * stride_tau,
                     (float *)(smem + 102144) + 32 * (turn ^ 1));
     }
-#line 507 "families/fused.lua"
+#line 506 "families/fused.lua"
 }
 QRS_ENTRY(fused)

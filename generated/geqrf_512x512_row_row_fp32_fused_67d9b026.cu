@@ -1,4 +1,4 @@
-#line 241 "families/fused.lua"
+#line 240 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -6,11 +6,11 @@
 #include "device/mma.cuh"
 #include "device/copy.cuh"
 #include "device/launch.cuh"
-#line 249 "families/fused.lua"
+#line 248 "families/fused.lua"
 #include "device/flag.cuh"
 #include "device/wgmma.cuh"
 #include "device/stmatrix.cuh"
-#line 256 "families/fused.lua"
+#line 255 "families/fused.lua"
 
 using namespace qrs;
 
