@@ -45,10 +45,12 @@ static void check_aligned(qhx_fibre *f, const void *p, uint32_t to) {
 }
 
 void qhx_cp_async(qhx_thread *t, uint32_t dst, const void *src, uint32_t bytes, QHX_AT) {
+    static const unsigned char zeros[16];
     qhx_fibre *f = qhx_fibre_of(t);
     qhx_enter(f, bytes == 16 ? "cp_async16" : "cp_async4", file, line);
+    if (!src) src = zeros;
     void *to = qhx_shared_at(f, dst, bytes, bytes);
-    check_aligned(f, src, bytes);
+    if (src != zeros) check_aligned(f, src, bytes);
     if (qhx_order_lands_now(&f->team->order)) {
         memcpy(to, src, bytes);
         return;

@@ -4,6 +4,7 @@
 
 #include "runtime/host/state.h"
 
+/* src: null for zeros. */
 void qhx_cp_async(qhx_thread *t, uint32_t dst, const void *src, uint32_t bytes, QHX_AT);
 void qhx_cp_async_commit(qhx_thread *t, QHX_AT);
 void qhx_cp_async_wait(qhx_thread *t, int keep, QHX_AT);

@@ -26,9 +26,19 @@ QRS_DEV void fused_sync(fused_team team)
 }
 
 // Starts the copy of the 32 columns from `first` on. Asynchronous: the caller commits, waits and synchronises.
+% -- A copy of what may lie past the matrix.
+% local function copy(bytes, at, from, row, column)
+%   local there = {}
+%   if M < MT then there[#there + 1] = row .. " < " .. M end
+%   if N % 32 ~= 0 then there[#there + 1] = column .. " < left" end
+%   if #there == 0 then return "cp_async" .. bytes .. "(" .. at .. ", " .. from .. ");" end
+%   return "cp_async" .. bytes .. "_or_zero(" .. at .. ", " .. from .. ", " .. table.concat(there, " && ") .. ");"
+% end
 QRS_DEV void fused_request(fused_team team, float *tile, const float *a, i64 lda, int first)
 {
+% if N % 32 ~= 0 then
     const int left = ${N} - first;
+% end
     const saddr to = to_saddr(tile);
     a += first${IN == "col" and " * lda" or ""};
 % if IN == "row" then
@@ -36,34 +46,20 @@ QRS_DEV void fused_request(fused_team team, float *tile, const float *a, i64 lda
         const int row = team.thread >> 3, column = (team.thread & 7) * 4, rows = team.threads >> 3;
         saddr at = to + row * 144 + column * 4;
         a += row * lda + column;
-        if (column < left)
-            #pragma unroll 2
-            for (int i = row; i < ${M}; i += rows, at += rows * 144, a += rows * lda)
-                cp_async16(at, a);
+        #pragma unroll 2
+        for (int i = row; i < ${MT}; i += rows, at += rows * 144, a += rows * lda)
+            ${copy(16, "at", "a", "i", "column")}
     } else {
         #pragma unroll 1
-        for (int e = team.thread; e < ${M * 32}; e += team.threads)
-            if ((e & 31) < left)
-                cp_async4(to + (e >> 5) * 144 + (e & 31) * 4, a + (e >> 5) * lda + (e & 31));
+        for (int e = team.thread; e < ${MT * 32}; e += team.threads)
+            ${copy(4, "to + (e >> 5) * 144 + (e & 31) * 4", "a + (e >> 5) * lda + (e & 31)", "(e >> 5)", "(e & 31)")}
     }
 % else
     #pragma unroll 1
-    for (int j = team.warp; j < 32 && j < left; j += team.warps)
+    for (int j = team.warp; j < 32; j += team.warps)
         #pragma unroll 1
-        for (int i = (int)lane(); i < ${M}; i += 32)
-            cp_async4(to + i * 144 + j * 4, a + j * lda + i);
-% end
-% if M < MT then
-    #pragma unroll 1
-    for (int e = ${M * 32} + team.thread; e < ${MT * 32}; e += team.threads)
-        tile[(e >> 5) * 36 + (e & 31)] = 0.0f;
-% end
-% if N % 32 ~= 0 then
-    if (left < 32)
-        #pragma unroll 1
-        for (int e = team.thread; e < ${M * 32}; e += team.threads)
-            if ((e & 31) >= left)
-                tile[(e >> 5) * 36 + (e & 31)] = 0.0f;
+        for (int i = (int)lane(); i < ${MT}; i += 32)
+            ${copy(4, "to + i * 144 + j * 4", "a + j * lda + i", "i", "j")}
 % end
 }
 

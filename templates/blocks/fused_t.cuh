@@ -1,8 +1,7 @@
 // T of a panel from V and tau.
 //
 // Parameters: PRODUCTS, RESIDENT, CLUSTER, LASTS (shares of V'V have a place beside the panel).
-// T = (I + D striu(V'V))^-1 D with D = diag(tau) (Schreiber and Van Loan's compact WY): the two 16 x 16 blocks of the diagonal
-// by substitution at once, then the block above them as T12 = -T11 (S12 T22), instead of a chain of 32 columns. tau = 0 gives a zero row and column by itself.
+// T itself by blocks of 8 columns (t_blocks.cuh), instead of a chain of 32.
 
 // A lane's 16 of 16 rows by 32 columns: x[u][n][e] is at row 8 n + e, column 8 u.
 QRS_DEV void fused_pick(float (&x)[4][2][2], const float *at)
@@ -72,54 +71,20 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
 % end
     fused_partial(red, acc, 0);
     bar_sync(1, 128);
-    // The sums: the block above those of the diagonal as it is; of these, row r from its entry r + 1 on, then zeros.
     #pragma unroll
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 8; i++) { // the sums; what is below the 16 x 16 blocks of the diagonal nobody reads
         const int r = 8 * w + i;
         const float *at = red + r * 32 + (l ^ ((r & 3) << 3));
-        const float sum = 0x1p-12f * ((at[0] + at[1024]) + (at[2048] + at[3072]));
-        if (r < 16 && l >= 16)
-            s[r * 36 + l] = sum;
-        else
-            s[r * 36 + (l & 16) + (l - r - 1 & 15)] = l > r ? sum : 0.0f;
+        s[r * 36 + l] = 0x1p-12f * ((at[0] + at[1024]) + (at[2048] + at[3072]));
     }
     bar_sync(1, 128);
 
-    float *t = red; // 32 rows of 36 floats
-    if (w == 0) { // lane = row of T; columns of its half one after another, each added to those after it: the sums move down by one meanwhile
-        const int o = l & 16, r = l & 15;
-        const float *row = s + o * 37;
-        float sum[17] = {};
-        f32x4 next[4];
-        float next_f = tau[o];
-        #pragma unroll
-        for (int j = 0; j < 4; j++)
-            next[j] = *(const f32x4 *)(row + 4 * j);
-        #pragma unroll 2
-        for (int i = 0; i < 16; i++) {
-            const f32x4 u[4] = {next[0], next[1], next[2], next[3]};
-            const float f = next_f;
-            row += i < 15 ? 36 : 0;
-            next_f = tau[o + (i < 15 ? i + 1 : i)];
-            #pragma unroll
-            for (int j = 0; j < 4; j++)
-                next[j] = *(const f32x4 *)(row + 4 * j);
-            const float x = r == i ? f : r < i ? -f * sum[0] : 0.0f;
-            t[l * 36 + o + i] = x;
-            #pragma unroll
-            for (int j = 0; j < 4; j++) {
-                sum[4 * j] = fmaf(x, u[j].x, sum[4 * j + 1]);
-                sum[4 * j + 1] = fmaf(x, u[j].y, sum[4 * j + 2]);
-                sum[4 * j + 2] = fmaf(x, u[j].z, sum[4 * j + 3]);
-                sum[4 * j + 3] = fmaf(x, u[j].w, sum[4 * j + 4]);
-            }
-        }
-        #pragma unroll
-        for (int j = 0; j < 16; j += 4)
-            *(f32x4 *)(t + l * 36 + 16 - o + j) = {0.0f, 0.0f, 0.0f, 0.0f};
-        warp_sync();
-        t_corner(s, t);
-    }
+    float *t = red; // 32 rows of 36 floats, then T of blocks of 8
+    t_block *blocks = (t_block *)(red + 32 * 36);
+    t_diagonal(s + w * ${8 * 37}, tau + 8 * w, blocks[w]);
+    bar_sync(1, 128);
+    if (w < 2)
+        t_rows(s, blocks, t, w);
     bar_sync(1, 128);
     const int e = (int)threadIdx.x, place = fused_chunk(e >> 2, e & 3);
     const float *from = t + (e >> 2) * 36 + (e & 3) * 8;

@@ -14,6 +14,12 @@ QRS_DEV void cp_async16(saddr dst, const void *src, QRS_AT) {
 QRS_DEV void cp_async4(saddr dst, const void *src, QRS_AT) {
     host::self()->services->cp_async(host::self(), dst, src, 4, QRS_AT_PASS);
 }
+QRS_DEV void cp_async16_or_zero(saddr dst, const void *src, bool there, QRS_AT) {
+    host::self()->services->cp_async(host::self(), dst, there ? src : nullptr, 16, QRS_AT_PASS);
+}
+QRS_DEV void cp_async4_or_zero(saddr dst, const void *src, bool there, QRS_AT) {
+    host::self()->services->cp_async(host::self(), dst, there ? src : nullptr, 4, QRS_AT_PASS);
+}
 QRS_DEV void cp_async_commit(QRS_AT) {
     host::self()->services->cp_async_commit(host::self(), QRS_AT_PASS);
 }
@@ -74,6 +80,13 @@ QRS_DEV void cp_async16(saddr dst, const void *src) {
 }
 QRS_DEV void cp_async4(saddr dst, const void *src) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(dst), "l"(src) : "memory");
+}
+// Zeros in place of what is not there; src is not touched then.
+QRS_DEV void cp_async16_or_zero(saddr dst, const void *src, bool there) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst), "l"(src), "r"(there ? 16 : 0) : "memory");
+}
+QRS_DEV void cp_async4_or_zero(saddr dst, const void *src, bool there) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(dst), "l"(src), "r"(there ? 4 : 0) : "memory");
 }
 QRS_DEV void cp_async_commit() {
     asm volatile("cp.async.commit_group;" ::: "memory");

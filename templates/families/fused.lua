@@ -177,7 +177,7 @@ return {
     { name = "ctas", values = { 1, 2, 4, 8 }, doc = "CTAs of the cluster that shares a matrix, each taking every so many-th block of columns (update = mma; wgmma has one)",
       default = function(shape, device) return (select(4, choice(shape, device))) end },
     { name = "overlap", values = { 0, 1 },
-      doc = "1: while four warps run the Gram recursion the others write the block before out, load the next and scale it (method = gram, room for two tiles)",
+      doc = "1: while four warps run the Gram recursion the others load the next block and scale it, and while four make T they write this one out (method = gram, room for two tiles)",
       default = overlap_of },
     { name = "ctas_per_sm", values = { 1, 2, 3, 4 }, doc = "CTAs meant to share an SM: bounds registers and the grid",
       default = function(shape, device) return (choice(shape, device)) end },
@@ -272,7 +272,7 @@ using namespace qrs;
 % include("blocks/fused_out.cuh")
 % include("blocks/fused_apply.cuh")
 % include("blocks/gram_small.cuh", { NC = 1 })
-% include("blocks/t_corner.cuh", { LDG = 36, LDT = 36 })
+% include("blocks/t_blocks.cuh", { B = 32, LDG = 36, LDT = 36 })
 % include("blocks/fused_t.cuh")
 % include("blocks/fused_rows.cuh")
 % if GRAM then
@@ -318,9 +318,6 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
 % end
 % end
 % if OVERLAP then
-    // The block before, whose columns are yet to be written.
-    i64 b_before = 0;
-    int k_before = -1;
     cp_async_wait<0>();
     block_sync();
     int unused;
@@ -387,17 +384,13 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
                 gram_factor(panel, first, gs, stau);
         } else {
             const fused_team side = {tid - 128, ${THREADS - 128}, (int)warp() - 4, ${W - 4}, 2};
-            float *other = (float *)(smem + ${O_TILE} + (turn ^ 1) * ${TILE});
-            fused_scales *others = (fused_scales *)(smem + ${O_SCALES} + (turn ^ 1) * 132);
-            if (k_before >= 0)
-                fused_leave(side, other, h + b_before * stride_h, ldh, k_before, others->exponent, tau + b_before * stride_tau, (float *)(smem + ${O_TAU}) + 32 * (turn ^ 1));
-            fused_sync(side);
             if (b_next < batch) {
+                float *other = (float *)(smem + ${O_TILE} + (turn ^ 1) * ${TILE});
                 fused_request(side, other, a + b_next * stride_a, lda, 32 * k_next);
                 cp_async_commit();
                 cp_async_wait<0>();
                 fused_sync(side);
-                fused_exponents(side, other, others, (fused_largest *)(smem + ${O_STEP}), unused); // no panel goes by rows now
+                fused_exponents(side, other, (fused_scales *)(smem + ${O_SCALES} + (turn ^ 1) * 132), (fused_largest *)(smem + ${O_STEP}), unused); // no panel goes by rows now
             }
         }
         block_sync();
@@ -446,7 +439,11 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
         if (factor && k < ${USED})
             fused_reflectors(fused_all(), panel, rows, ${v_at});
 % end
-% if not OVERLAP then
+% if OVERLAP then
+        const fused_team writers = k < ${USED} ? fused_team{tid - 128, ${THREADS - 128}, (int)warp() - 4, ${W - 4}, 2} : fused_all(); // who does not make T
+        if (writers.thread >= 0)
+            fused_leave(writers, tile, h + b * stride_h, ldh, k, scales->exponent, tau + b * stride_tau, stau);
+% else
         fused_leave(fused_all(), tile, h + b * stride_h, ldh, k, scales->exponent, tau + b * stride_tau, stau);
         block_sync();
 % if not LASTS then
@@ -485,24 +482,12 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
 % end
             flags = 0;
         }
-% if OVERLAP then
-        b_before = b;
-        k_before = k;
-% end
 % if TILES2 then
         turn ^= 1;
 % end
         b = b_next;
         k = k_next;
     }
-% if OVERLAP then
-    if (k_before >= 0) {
-        block_sync();
-        fused_leave(fused_all(), (float *)(smem + ${O_TILE} + (turn ^ 1) * ${TILE}), h + b_before * stride_h, ldh, k_before,
-                    ((fused_scales *)(smem + ${O_SCALES} + (turn ^ 1) * 132))->exponent, tau + b_before * stride_tau,
-                    (float *)(smem + ${O_TAU}) + 32 * (turn ^ 1));
-    }
-% end
 }
 QRS_ENTRY(fused)
 % end

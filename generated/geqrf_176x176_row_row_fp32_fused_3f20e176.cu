@@ -122,37 +122,28 @@ QRS_DEV void fused_sync(fused_team team)
 }
 
 // Starts the copy of the 32 columns from `first` on. Asynchronous: the caller commits, waits and synchronises.
+#line 37 "blocks/fused_load.cuh"
 QRS_DEV void fused_request(fused_team team, float *tile, const float *a, i64 lda, int first)
 {
+#line 40 "blocks/fused_load.cuh"
     const int left = 176 - first;
+#line 42 "blocks/fused_load.cuh"
     const saddr to = to_saddr(tile);
     a += first;
-#line 35 "blocks/fused_load.cuh"
+#line 45 "blocks/fused_load.cuh"
     if (((((u64)a >> 2) | (u64)lda) & 3) == 0) {
         const int row = team.thread >> 3, column = (team.thread & 7) * 4, rows = team.threads >> 3;
         saddr at = to + row * 144 + column * 4;
         a += row * lda + column;
-        if (column < left)
-            #pragma unroll 2
-            for (int i = row; i < 176; i += rows, at += rows * 144, a += rows * lda)
-                cp_async16(at, a);
+        #pragma unroll 2
+        for (int i = row; i < 192; i += rows, at += rows * 144, a += rows * lda)
+            cp_async16_or_zero(at, a, i < 176 && column < left);
     } else {
         #pragma unroll 1
-        for (int e = team.thread; e < 5632; e += team.threads)
-            if ((e & 31) < left)
-                cp_async4(to + (e >> 5) * 144 + (e & 31) * 4, a + (e >> 5) * lda + (e & 31));
+        for (int e = team.thread; e < 6144; e += team.threads)
+            cp_async4_or_zero(to + (e >> 5) * 144 + (e & 31) * 4, a + (e >> 5) * lda + (e & 31), (e >> 5) < 176 && (e & 31) < left);
     }
-#line 57 "blocks/fused_load.cuh"
-    #pragma unroll 1
-    for (int e = 5632 + team.thread; e < 6144; e += team.threads)
-        tile[(e >> 5) * 36 + (e & 31)] = 0.0f;
-#line 62 "blocks/fused_load.cuh"
-    if (left < 32)
-        #pragma unroll 1
-        for (int e = team.thread; e < 5632; e += team.threads)
-            if ((e & 31) >= left)
-                tile[(e >> 5) * 36 + (e & 31)] = 0.0f;
-#line 68 "blocks/fused_load.cuh"
+#line 64 "blocks/fused_load.cuh"
 }
 
 // Column exponents of a tile that is there.
@@ -561,69 +552,97 @@ QRS_DEV void gram_split(float x, u32 &hi, u32 &lo)
     lo = as_u32(x - as_f32(hi));
 }
 
-#line 1 "blocks/t_corner.cuh"
-// The block of T above those of its diagonal.
+#line 1 "blocks/t_blocks.cuh"
+// T of a panel from V'V and tau, by blocks of 8 columns.
 //
-// Parameters: LDG, LDT: rows of V'V and of T lie so far apart.
-// T12 = -T11 (S12 T22) of the halves in t (32 x 32), as two transposed products whose first result is at once the second's operand: a
-// lane's pair of columns 2 q, 2 q + 1 of it counts as k = q and k = q + 4, in both operands alike. s: V'V.
-QRS_DEV void t_corner(const float *s, float *t)
+// Parameters: B columns; LDG, LDT: rows of V'V and of T lie so far apart, even.
+// T = (I + D striu(V'V))^-1 D with D = diag(tau) (Schreiber and Van Loan's compact WY). With Y the identity at first, a block J at a time:
+//   T[:,J] = Y[:,J] T_J and Y[:,n] -= T[:,J] V'V[J,n] for the columns n behind, T_J being the T of the block alone.
+// The T_J are independent, and so are T's rows: a warp finds one T_J, then a warp 16 rows of T without waiting for another. Products are tensor cores': three of
+// TF32 (gram_small.cuh), where an accumulator's columns 2 q, 2 q + 1 count as k = q, q + 4 on both sides (t_corner.cuh). tau = 0 gives a zero row and column.
+#line 9 "blocks/t_blocks.cuh"
+typedef float t_block[8][8];
+
+// One warp: T of 8 columns from the diagonal block of V'V at gram and their tau.
+QRS_DEV void t_diagonal(const float *gram, const float *tau, t_block &to)
 {
-    const int g = lane() >> 2, q = lane() & 3;
-    float y[2][4], z[2][4];
+    const int g = (int)lane() >> 2, q = (int)lane() & 3; // lane = row g, columns 2 q, 2 q + 1
+    float t[2] = {0.0f, 0.0f}, sum[2] = {0.0f, 0.0f};    // of T, and of T striu(V'V)
     #pragma unroll
-    for (int n = 0; n < 2; n++)
+    for (int k = 0; k < 8; k += 2) {
+        const f32x2 f = *(const f32x2 *)(tau + k), row0 = *(const f32x2 *)(gram + k * 36 + 2 * q), row1 = *(const f32x2 *)(gram + (k + 1) * 36 + 2 * q);
+        const float corner = gram[k * 36 + k + 1], s0 = shfl(sum[0], 4 * g + k / 2), s1 = shfl(sum[1], 4 * g + k / 2);
+        const float x = g == k ? f.x : g < k ? -f.x * s0 : 0.0f, y = g == k + 1 ? f.y : g <= k ? -f.y * fmaf(x, corner, s1) : 0.0f;
+        sum[0] = fmaf(y, row1.x, fmaf(x, row0.x, sum[0]));
+        sum[1] = fmaf(y, row1.y, fmaf(x, row0.y, sum[1]));
+        t[0] = 2 * q == k ? x : t[0];
+        t[1] = 2 * q == k ? y : t[1];
+    }
+    *(f32x2 *)(to[g] + 2 * q) = {t[0], t[1]};
+}
+
+// Warp w of 2: rows 16 w.. of T to t.
+QRS_DEV void t_rows(const float *gram, const t_block *blocks, float *t, int w)
+{
+    const int g = (int)lane() >> 2, q = (int)lane() & 3;
+    float y[4][4]; // of the n-th block of columns, counted from the block at work: rows g and g + 8
+    #pragma unroll
+    for (int n = 0; n < 4; n++)
         #pragma unroll
         for (int e = 0; e < 4; e++)
-            y[n][e] = z[n][e] = 0.0f;
-    #pragma unroll
-    for (int k = 0; k < 16; k += 8) { // (S12 T22)' = T22' S12'
-        u32 a[4], al[4], b[2][2], bl[2][2];
-        #pragma unroll
-        for (int e = 0; e < 4; e++)
-            gram_split(t[(16 + k + q + (e >> 1) * 4) * 36 + 16 + g + (e & 1) * 8], a[e], al[e]);
-        #pragma unroll
-        for (int n = 0; n < 2; n++)
+            y[n][e] = n == e >> 1 && g == 2 * q + (e & 1) ? 1.0f : 0.0f;
+    t += (16 * w + g) * 36 + 2 * q;
+    #pragma unroll 1
+    for (int block = 0; block < 4; block++) {
+        float x[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        if (block >= 2 * w) { // else it is below the diagonal
+            u32 a[4], al[4], b[4][2], bl[4][2];
             #pragma unroll
             for (int e = 0; e < 2; e++)
-                gram_split(s[(8 * n + g) * 36 + 16 + k + q + 4 * e], b[n][e], bl[n][e]);
-        #pragma unroll
-        for (int n = 0; n < 2; n++) {
-            mma_tf32(y[n], a, bl[n][0], bl[n][1]);
-            mma_tf32(y[n], al, b[n][0], b[n][1]);
-            mma_tf32(y[n], a, b[n][0], b[n][1]);
-        }
-    }
-    #pragma unroll
-    for (int k = 0; k < 2; k++) { // T12' = -(S12 T22)' T11'
-        u32 a[4], al[4];
-        gram_split(-y[k][0], a[0], al[0]);
-        gram_split(-y[k][2], a[1], al[1]);
-        gram_split(-y[k][1], a[2], al[2]);
-        gram_split(-y[k][3], a[3], al[3]);
-        #pragma unroll
-        for (int n = 0; n < 2; n++) {
-            u32 b[2], bl[2];
+                gram_split(blocks[block][2 * q + e][g], b[0][e], bl[0][e]);
+            const float *from = gram + (8 * block + 2 * q) * 36 + 8 * block + g;
             #pragma unroll
-            for (int e = 0; e < 2; e++)
-                gram_split(t[(8 * n + g) * 36 + 8 * k + 2 * q + e], b[e], bl[e]);
-            mma_tf32(z[n], a, bl[0], bl[1]);
-            mma_tf32(z[n], al, b[0], b[1]);
-            mma_tf32(z[n], a, b[0], b[1]);
+            for (int n = 1; n < 4; n++)
+                #pragma unroll
+                for (int e = 0; e < 2; e++)
+                    gram_split(block + n < 4 ? from[e * 36 + 8 * n] : 0.0f, b[n][e], bl[n][e]);
+            #pragma unroll
+            for (int e = 0; e < 4; e++)
+                gram_split(y[0][(e & 1) * 2 + (e >> 1)], a[e], al[e]);
+            float small[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+            mma_tf32(small, a, bl[0][0], bl[0][1]);
+            mma_tf32(x, a, b[0][0], b[0][1]);
+            mma_tf32(small, al, b[0][0], b[0][1]);
+            #pragma unroll
+            for (int e = 0; e < 4; e++)
+                x[e] += small[e];
+            #pragma unroll
+            for (int e = 0; e < 4; e++)
+                gram_split(-x[(e & 1) * 2 + (e >> 1)], a[e], al[e]);
+            #pragma unroll
+            for (int n = 1; n < 4; n++) {
+                #pragma unroll
+                for (int e = 0; e < 4; e++)
+                    y[n - 1][e] = y[n][e];
+                mma_tf32(y[n - 1], a, bl[n][0], bl[n][1]);
+            }
+            #pragma unroll
+            for (int n = 1; n < 4; n++)
+                mma_tf32(y[n - 1], al, b[n][0], b[n][1]);
+            #pragma unroll
+            for (int n = 1; n < 4; n++)
+                mma_tf32(y[n - 1], a, b[n][0], b[n][1]);
         }
-    }
-    #pragma unroll
-    for (int n = 0; n < 2; n++)
         #pragma unroll
-        for (int e = 0; e < 4; e++)
-            t[(8 * n + 2 * q + (e & 1)) * 36 + 16 + g + (e >> 1) * 8] = z[n][e];
+        for (int half = 0; half < 2; half++)
+            *(f32x2 *)(t + 8 * half * 36 + 8 * block) = {x[2 * half], x[2 * half + 1]};
+    }
 }
 #line 1 "blocks/fused_t.cuh"
 // T of a panel from V and tau.
 //
 // Parameters: PRODUCTS, RESIDENT, CLUSTER, LASTS (shares of V'V have a place beside the panel).
-// T = (I + D striu(V'V))^-1 D with D = diag(tau) (Schreiber and Van Loan's compact WY): the two 16 x 16 blocks of the diagonal
-// by substitution at once, then the block above them as T12 = -T11 (S12 T22), instead of a chain of 32 columns. tau = 0 gives a zero row and column by itself.
+// T itself by blocks of 8 columns (t_blocks.cuh), instead of a chain of 32.
 
 // A lane's 16 of 16 rows by 32 columns: x[u][n][e] is at row 8 n + e, column 8 u.
 QRS_DEV void fused_pick(float (&x)[4][2][2], const float *at)
@@ -688,57 +707,23 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
                     mma_f16(acc[mt][n], a, z[n][0], z[n][1]);
             }
     }
-#line 73 "blocks/fused_t.cuh"
+#line 72 "blocks/fused_t.cuh"
     fused_partial(red, acc, 0);
     bar_sync(1, 128);
-    // The sums: the block above those of the diagonal as it is; of these, row r from its entry r + 1 on, then zeros.
     #pragma unroll
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 8; i++) { // the sums; what is below the 16 x 16 blocks of the diagonal nobody reads
         const int r = 8 * w + i;
         const float *at = red + r * 32 + (l ^ ((r & 3) << 3));
-        const float sum = 0x1p-12f * ((at[0] + at[1024]) + (at[2048] + at[3072]));
-        if (r < 16 && l >= 16)
-            s[r * 36 + l] = sum;
-        else
-            s[r * 36 + (l & 16) + (l - r - 1 & 15)] = l > r ? sum : 0.0f;
+        s[r * 36 + l] = 0x1p-12f * ((at[0] + at[1024]) + (at[2048] + at[3072]));
     }
     bar_sync(1, 128);
 
-    float *t = red; // 32 rows of 36 floats
-    if (w == 0) { // lane = row of T; columns of its half one after another, each added to those after it: the sums move down by one meanwhile
-        const int o = l & 16, r = l & 15;
-        const float *row = s + o * 37;
-        float sum[17] = {};
-        f32x4 next[4];
-        float next_f = tau[o];
-        #pragma unroll
-        for (int j = 0; j < 4; j++)
-            next[j] = *(const f32x4 *)(row + 4 * j);
-        #pragma unroll 2
-        for (int i = 0; i < 16; i++) {
-            const f32x4 u[4] = {next[0], next[1], next[2], next[3]};
-            const float f = next_f;
-            row += i < 15 ? 36 : 0;
-            next_f = tau[o + (i < 15 ? i + 1 : i)];
-            #pragma unroll
-            for (int j = 0; j < 4; j++)
-                next[j] = *(const f32x4 *)(row + 4 * j);
-            const float x = r == i ? f : r < i ? -f * sum[0] : 0.0f;
-            t[l * 36 + o + i] = x;
-            #pragma unroll
-            for (int j = 0; j < 4; j++) {
-                sum[4 * j] = fmaf(x, u[j].x, sum[4 * j + 1]);
-                sum[4 * j + 1] = fmaf(x, u[j].y, sum[4 * j + 2]);
-                sum[4 * j + 2] = fmaf(x, u[j].z, sum[4 * j + 3]);
-                sum[4 * j + 3] = fmaf(x, u[j].w, sum[4 * j + 4]);
-            }
-        }
-        #pragma unroll
-        for (int j = 0; j < 16; j += 4)
-            *(f32x4 *)(t + l * 36 + 16 - o + j) = {0.0f, 0.0f, 0.0f, 0.0f};
-        warp_sync();
-        t_corner(s, t);
-    }
+    float *t = red; // 32 rows of 36 floats, then T of blocks of 8
+    t_block *blocks = (t_block *)(red + 32 * 36);
+    t_diagonal(s + w * 296, tau + 8 * w, blocks[w]);
+    bar_sync(1, 128);
+    if (w < 2)
+        t_rows(s, blocks, t, w);
     bar_sync(1, 128);
     const int e = (int)threadIdx.x, place = fused_chunk(e >> 2, e & 3);
     const float *from = t + (e >> 2) * 36 + (e & 3) * 8;
@@ -750,7 +735,7 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
     split_f16(right.z, right.w, hi.w, lo.w);
     *(u32x4 *)(planes + place) = hi;
     *(u32x4 *)(planes + 2048 + place) = lo;
-#line 135 "blocks/fused_t.cuh"
+#line 100 "blocks/fused_t.cuh"
     #pragma unroll
     for (int other = 1; other < 2; other++) {
         const int rank = cluster_rank() ^ other;
@@ -758,7 +743,7 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
         st_async(to, hi, ready);
         st_async(to + 2048, lo, ready);
     }
-#line 143 "blocks/fused_t.cuh"
+#line 108 "blocks/fused_t.cuh"
 }
 #line 1 "blocks/fused_rows.cuh"
 // Householder panel of 32 columns, rows in registers, one fused reduction and one barrier a column, one copy of the step.
@@ -1461,15 +1446,12 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 #line 317 "families/fused.lua"
     fused_expect();
 #line 321 "families/fused.lua"
-    // The block before, whose columns are yet to be written.
-    i64 b_before = 0;
-    int k_before = -1;
     cp_async_wait<0>();
     block_sync();
     int unused;
     fused_exponents(fused_all(), (float *)(smem + 176896), (fused_scales *)(smem + 114688), (fused_largest *)(smem + 110592), unused);
     block_sync();
-#line 330 "families/fused.lua"
+#line 327 "families/fused.lua"
     #pragma unroll 1
     while (b < batch) { // a column block a turn
         const int first = 32 * k, rows = 192 - first;
@@ -1477,28 +1459,28 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         float *sums = (float *)(smem + 115456); // where C is while in registers, or beside it
         fused_scales *scales = (fused_scales *)(smem + 114688 + turn * 132);
         float *stau = (float *)(smem + 114432) + 32 * turn;
-#line 338 "families/fused.lua"
+#line 335 "families/fused.lua"
         const int found = scales->found, ex = scales->exponent[lane()];
-#line 345 "families/fused.lua"
+#line 342 "families/fused.lua"
         const bool filled = found != 0, factor = filled && k < 6;
         flags |= found >> 1;
         if (filled) {
             fused_tile c;
-#line 352 "families/fused.lua"
+#line 349 "families/fused.lua"
             fused_take(c, tile, ex);
             block_sync(); // partial sums go where the tile lies
             fused_update(c, k, sums, matrix);
-#line 356 "families/fused.lua"
+#line 353 "families/fused.lua"
             fused_give(c, tile, 0);
             warp_sync();
-#line 360 "families/fused.lua"
+#line 357 "families/fused.lua"
             if (factor) {
                 gram_product(tile, 2 * k + 2, (float *)(smem + 115456));
                 block_sync();
                 gram_total((float *)(smem + 115456), gs->gram);
                 block_sync();
             }
-#line 370 "families/fused.lua"
+#line 367 "families/fused.lua"
         } else if (k < 6) { // a zero block stays zero under any reflector
             matrix.zero |= 1u << k;
             if (tid < 32)
@@ -1507,62 +1489,62 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         const bool last = k + 2 >= 6;
         const i64 b_next = last ? b + gridDim.x / 2 : b;
         const int k_next = last ? rank : k + 2;
-#line 383 "families/fused.lua"
+#line 380 "families/fused.lua"
         block_sync();
-#line 385 "families/fused.lua"
+#line 382 "families/fused.lua"
         if (warp() < 4) {
             if (factor)
                 gram_factor(panel, first, gs, stau);
         } else {
             const fused_team side = {tid - 128, 128, (int)warp() - 4, 4, 2};
-            float *other = (float *)(smem + 176896 + (turn ^ 1) * 27648);
-            fused_scales *others = (fused_scales *)(smem + 114688 + (turn ^ 1) * 132);
-            if (k_before >= 0)
-                fused_leave(side, other, h + b_before * stride_h, ldh, k_before, others->exponent, tau + b_before * stride_tau, (float *)(smem + 114432) + 32 * (turn ^ 1));
-            fused_sync(side);
             if (b_next < batch) {
+                float *other = (float *)(smem + 176896 + (turn ^ 1) * 27648);
                 fused_request(side, other, a + b_next * stride_a, lda, 32 * k_next);
                 cp_async_commit();
                 cp_async_wait<0>();
                 fused_sync(side);
-                fused_exponents(side, other, others, (fused_largest *)(smem + 110592), unused); // no panel goes by rows now
+                fused_exponents(side, other, (fused_scales *)(smem + 114688 + (turn ^ 1) * 132), (fused_largest *)(smem + 110592), unused); // no panel goes by rows now
             }
         }
         block_sync();
-#line 409 "families/fused.lua"
+#line 402 "families/fused.lua"
         if (factor) {
-#line 411 "families/fused.lua"
+#line 404 "families/fused.lua"
             const bool by_gram = gram_finish(panel, first, gs, stau);
             if (!by_gram)
                 flags |= 2;
             if (!by_gram)
-#line 416 "families/fused.lua"
+#line 409 "families/fused.lua"
             fused_rows(panel, rows, 176 - first < 32 ? 176 - first : 32, (fused_step *)(smem + 110592), stau);
             block_sync();
         }
-#line 427 "families/fused.lua"
+#line 420 "families/fused.lua"
         // Four warps make T while the others write V. The next barrier of the block, behind what of the next block needs neither, ends it.
         if (k < 5 && warp() >= 4) {
             const fused_team team = {tid - 128, 128, (int)warp() - 4, 4, 2};
             if (true)
                 fused_reflectors(team, panel, rows, fused_v(k), fused_ready(k));
-#line 437 "families/fused.lua"
+#line 430 "families/fused.lua"
         }
         if (k < 5 && warp() < 4) {
             if (true)
                 fused_build_t(panel, rows, stau, (float *)(smem + 115456), (float *)(smem + 115456) + 8192, fused_t(k), fused_t_ready(k));
-#line 444 "families/fused.lua"
+#line 437 "families/fused.lua"
         }
-#line 465 "families/fused.lua"
+#line 443 "families/fused.lua"
+        const fused_team writers = k < 5 ? fused_team{tid - 128, 128, (int)warp() - 4, 4, 2} : fused_all(); // who does not make T
+        if (writers.thread >= 0)
+            fused_leave(writers, tile, h + b * stride_h, ldh, k, scales->exponent, tau + b * stride_tau, stau);
+#line 462 "families/fused.lua"
         if (last) {
-#line 467 "families/fused.lua"
+#line 464 "families/fused.lua"
             if (tid == 0)
                 sts_remote(cluster_map(to_saddr(found_by + matrix.parity * 2 + rank), 0), (float)flags);
             fused_came(matrix.parity);
             cluster_sync(); // and nobody writes over V while it is applied elsewhere
-#line 472 "families/fused.lua"
+#line 469 "families/fused.lua"
             fused_expect();
-#line 474 "families/fused.lua"
+#line 471 "families/fused.lua"
             if (info && rank == 0 && tid == 0) {
                 for (int i = 0; i < 2; i++)
                     flags |= (int)found_by[matrix.parity * 2 + i];
@@ -1570,25 +1552,14 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
             matrix.parity ^= 1;
             matrix.zero = 0;
-#line 486 "families/fused.lua"
+#line 483 "families/fused.lua"
             flags = 0;
         }
-#line 489 "families/fused.lua"
-        b_before = b;
-        k_before = k;
-#line 493 "families/fused.lua"
+#line 486 "families/fused.lua"
         turn ^= 1;
-#line 495 "families/fused.lua"
+#line 488 "families/fused.lua"
         b = b_next;
         k = k_next;
     }
-#line 499 "families/fused.lua"
-    if (k_before >= 0) {
-        block_sync();
-        fused_leave(fused_all(), (float *)(smem + 176896 + (turn ^ 1) * 27648), h + b_before * stride_h, ldh, k_before,
-                    ((fused_scales *)(smem + 114688 + (turn ^ 1) * 132))->exponent, tau + b_before * stride_tau,
-                    (float *)(smem + 114432) + 32 * (turn ^ 1));
-    }
-#line 506 "families/fused.lua"
 }
 QRS_ENTRY(fused)
