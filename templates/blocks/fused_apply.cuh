@@ -6,12 +6,12 @@
 // C and W' are split in registers, and lo x lo is dropped: fp32-level products from fp16 tensor cores.
 // Per pair: W^T = C^T V (each warp over its rows), sum over warps through shared memory, W'^T = W^T T,
 // C^T -= W'^T V^T.
-// The warp's 32 x 32 partial (accumulator layout, rows = first index) into its 4 KB of red, columns XORed by 8 (row % 4).
+// The warp's 32 x 32 partial (accumulator layout, rows = first index) into 4 KB of red, by default its own, columns XORed by 8 (row % 4).
 // NT column tiles of 8 from tile n0 on.
-template <int NT> QRS_DEV void fused_partial(float *red, const float (&w)[2][NT][4], int n0)
+template <int NT> QRS_DEV void fused_partial(float *red, const float (&w)[2][NT][4], int n0, int share = warp())
 {
     const int g = lane() >> 2, q = lane() & 3;
-    float *at = red + warp() * 1024 + g * 32;
+    float *at = red + share * 1024 + g * 32;
     #pragma unroll
     for (int mt = 0; mt < 2; mt++)
         #pragma unroll

@@ -12,6 +12,7 @@ struct fused_matrix {
     u32 parity; // of the panels' mbarriers
 % if CLUSTER > 1 and not RESIDENT then
     u32 full;   // bit s: parity of stage s's next copy
+    int known;  // V and T of the panels before this one have been waited for
 % end
 };
 
@@ -27,14 +28,18 @@ QRS_DEV saddr fused_full(int stage) { return to_saddr(dynamic_smem() + ${O_FULL}
 
 % end
 // Starts the copy of panel p's V and T from scratch into a stage that all are done with; without_t: T is not there yet.
-QRS_DEV void fused_fetch(const fused_matrix &matrix, int stage, int p, bool without_t)
+% if CLUSTER > 1 then
+// The last warp does it, which has the fewest row tiles. fresh: plain writes made what is fetched, or what it takes the place of, since this thread's last fence.
+% end
+QRS_DEV void fused_fetch(const fused_matrix &matrix, int stage, int p, bool without_t${CLUSTER > 1 and ", bool fresh" or ""})
 {
     const u8 *from = matrix.v + fused_trapezoid(p);
     const saddr v = to_saddr(dynamic_smem() + ${O_V}) + stage * ${STAGE}, t = to_saddr(dynamic_smem() + ${O_T}) + stage * 4096;
 % if CLUSTER > 1 then
-    if (threadIdx.x == 0) {
+    if (threadIdx.x == ${THREADS - 32}) {
         const u32 bytes = (${MT} - 32 * p) * 64;
-        fence_async(); // V and T there, sums and the recursion's state here were plain writes
+        if (fresh)
+            fence_async();
         mbar_expect(fused_full(stage), ${PLANES} * bytes + (without_t ? 0 : 4096));
         bulk_load(v, from, bytes, fused_full(stage));
 % if PRODUCTS == 3 then
@@ -114,17 +119,23 @@ QRS_DEV int fused_next(u32 zero, int p, int end)
 % end
 
 % if CLUSTER > 1 and not RESIDENT then
-// Starts the fetch of the first panel that block k takes, if that is there for sure: the panels up to the one this CTA made last.
+// Waits for panel p, with_t: for its T too. Returns whether it has reflectors.
+QRS_DEV bool fused_arrived(const fused_matrix &matrix, int p, bool with_t)
+{
+    if (p >= matrix.known) {
+        mbar_wait_cluster(fused_ready(p), matrix.parity);
+        if (with_t)
+            mbar_wait_cluster(fused_t_ready(p), matrix.parity);
+    }
+    return *fused_skipped(p) == 0.0f;
+}
+// Starts the fetch of the first panel for block k if that is there for sure, as those up to the one this CTA made last are. Returns whether it did.
 QRS_DEV bool fused_fetch_first(const fused_matrix &matrix, int k)
 {
-    const bool there = k >= ${CLUSTER};
-    if (there) {
-        mbar_wait_cluster(fused_ready(0), matrix.parity);
-        mbar_wait_cluster(fused_t_ready(0), matrix.parity);
-        if (*fused_skipped(0) == 0.0f)
-            fused_fetch(matrix, 0, 0, false);
-    }
-    return there;
+    const bool comes = k >= ${CLUSTER} && fused_arrived(matrix, 0, true);
+    if (comes)
+        fused_fetch(matrix, 0, 0, false, true);
+    return comes;
 }
 % end
 
@@ -154,37 +165,30 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matri
     const saddr v = to_saddr(dynamic_smem() + ${O_V});
     const u8 *t = dynamic_smem() + ${O_T};
 % if CLUSTER > 1 then
-    // Panels up to this CTA's last block come a stage ahead, T with V; the others are late, and T of one later than its V. A block that was zero has waited
-    // for nobody, so this one waits for T of them all.
+    // Panels up to this CTA's last block come a stage ahead, T with V; the others are late, and T of one later than its V. A stage's first copy takes the
+    // place of sums or of the recursion's state, and what was not known is news.
     #pragma unroll 1
-    for (int p = 0, stage = 0, here = first ? 0 : -1; p < done; p++) {
+    for (int p = 0, stage = 0, here = first ? 0 : -1, fresh = first ? 2 : 3; p < done; p++) {
         const bool late = p > k - ${CLUSTER};
-        mbar_wait_cluster(fused_ready(p), matrix.parity);
-        if (*fused_skipped(p) != 0.0f)
+        if (!fused_arrived(matrix, p, !late))
             continue;
-        if (here != p) {
-            if (!late)
-                mbar_wait_cluster(fused_t_ready(p), matrix.parity);
-            fused_fetch(matrix, stage, p, late);
-        }
-        bool ahead = false;
+        if (here != p)
+            fused_fetch(matrix, stage, p, late, fresh >> stage & 1 || p >= matrix.known);
+        fresh &= 2 - stage;
 % if STAGES == 2 then
-        if (p + 1 < done && p + 1 <= k - ${CLUSTER}) {
-            mbar_wait_cluster(fused_ready(p + 1), matrix.parity);
-            mbar_wait_cluster(fused_t_ready(p + 1), matrix.parity);
-            ahead = *fused_skipped(p + 1) == 0.0f;
+        if (p + 1 < done && p + 1 <= k - ${CLUSTER} && fused_arrived(matrix, p + 1, true)) {
+            here = p + 1;
+            fused_fetch(matrix, stage ^ 1, here, false, fresh >> (stage ^ 1) & 1 || here >= matrix.known);
+            fresh = 0;
         }
 % end
-        if (ahead) {
-            here = p + 1;
-            fused_fetch(matrix, stage ^ 1, here, false);
-        }
         mbar_wait(fused_full(stage), matrix.full >> stage & 1);
         matrix.full ^= 1u << stage;
         fused_apply(c, p, v + stage * ${STAGE}, sums, ws, wp, t + stage * 4096, fused_t_ready(p), matrix.parity, late ? matrix.t + p * 4096 : nullptr);
         block_sync();
         stage ^= ${STAGES - 1};
     }
+    matrix.known = done;
 % elseif STAGES == 2 then
     // Stages take turns; the next panel's V and T are on their way while this one is applied.
     #pragma unroll 1

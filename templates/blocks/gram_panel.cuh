@@ -1,6 +1,6 @@
-// A panel of 32 columns by the Gram recursion (gram_recursion.cuh), with its safety test.
+// A panel of 32 columns by the Gram recursion (gram_recursion.cuh)${WHOLE and ", or from its whole Gram matrix (gram_narrow.cuh)" or ""}, with its safety test.
 //
-// Parameters: M, N, K, W, TILES, MT, LASTS, LIMIT, LOOSE.
+// Parameters: M, N, K, W, TILES, MT, LASTS, WHOLE (panels of 64 rows and more by gram_narrow.cuh where that is safe), LIMIT, LOOSE.
 // What tau v'v / 2 is off from 1 is an error of that share of what was left of the panel's columns, and counts by what it is of whole columns, whose
 // largest entry is 2^LIFT at least: that may be LIMIT. LOOSE bounds it however little is left.
 // G = P2'P2 and V2 = P2 M are formed as three TF32 products (hi hi + hi lo + lo hi): fp32 level, with fp32's range, so that
@@ -9,10 +9,13 @@ struct gram_shared {
     gram_buffers buffers;
     float gram[32 * 36], m[32 * 40], rv[32 * 36], whole[128];
     float norms[${2 * W}][32];
-    int good;
+    int good; // ${WHOLE and "1: by the recursion, 2: from the whole" or "by the recursion"}; 0: not to be trusted
 };
 
 // This warp's share of G over its row tiles from `tile0` on, into its part of red (fused_partial): the 16 x 16 blocks on and above the diagonal.
+% if WHOLE then
+// The two tiles before those, the top block's, go to two more shares.
+% end
 % if LASTS then
 // C is in its tile already and this warp's rows are taken from there, by a rolled loop: code that has left the cache costs more than the loads.
 % end
@@ -30,7 +33,7 @@ QRS_DEV void gram_product(${LASTS and "const float *tile" or "const fused_tile &
     const float *at = tile + fused_place();
     #pragma unroll 1
     for (int i = (int)warp(); i < ${MT // 16}; i += ${W}, at += ${W * 576}) {
-        if (i < tile0)
+        if (i < tile0${WHOLE and " - 2" or ""})
             continue;
         #pragma unroll
         for (int n8 = 0; n8 < 2; n8++) {
@@ -61,12 +64,24 @@ QRS_DEV void gram_product(${LASTS and "const float *tile" or "const fused_tile &
                         mma_tf32(acc[mt][n], a, y[n][0], y[n][1]);
                 }
         }
+% if WHOLE then
+        if (i < tile0) {
+            fused_partial(red, acc, 0, ${W} + (i & 1));
+            #pragma unroll
+            for (int mt = 0; mt < 2; mt++)
+                #pragma unroll
+                for (int n = 0; n < 4; n++)
+                    #pragma unroll
+                    for (int e = 0; e < 4; e++)
+                        acc[mt][n][e] = 0.0f;
+        }
+% end
     }
     fused_partial(red, acc, 0);
 }
 
-// Sums the shares into gram, both triangles.
-QRS_DEV void gram_total(const float *red, float *gram)
+// Sums the shares into gram, both triangles${WHOLE and "; with those of the top block into all" or ""}.
+QRS_DEV void gram_total(const float *red, float *gram${WHOLE and ", float *all" or ""})
 {
     #pragma unroll
     for (int i = 0; i < ${32 // W}; i++) {
@@ -79,6 +94,9 @@ QRS_DEV void gram_total(const float *red, float *gram)
         for (int v = 0; v < ${W}; v++)
             sum += at[v * 1024];
         gram[r * 36 + l] = sum;
+% if WHOLE then
+        all[r * 36 + l] = sum + (at[${W * 1024}] + at[${(W + 1) * 1024}]);
+% end
     }
 }
 
@@ -128,9 +146,23 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
     }
 }
 
-// The recursion, threads 0..127: panel has stride 36; G of its rows from 32 on is in s->gram already, visible to them.
+// Threads 0..127: panel has stride 36; G of its rows from 32 on is in s->gram already${WHOLE and ", that of all its rows in s->rv" or ""}, visible to them.
 QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s, float *tau)
 {
+% if WHOLE then
+    // Not where a column's weight is in the top block: what is below would be a small part of what is squared.
+    if (${M} - first >= 64 && warp_all(s->gram[lane() * 37] >= 0x1p-3f * s->rv[lane() * 37])) {
+        static_assert(sizeof s->buffers >= 2 * sizeof(gram_narrow_pivots), "room for both");
+        const bool good = gram_narrow(panel, s->rv, s->rv, s->m, s->whole, (gram_narrow_pivots *)&s->buffers, tau);
+        if (threadIdx.x < 32)
+            s->good = warp_all(good) ? 2 : 0;
+        else
+            s->whole[threadIdx.x] = 0.0f;
+        bar_sync(1, 128);
+        if (s->good)
+            return;
+    }
+% end
     const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, tau, ${K} - first, first + 32 >= ${M}, 128);
     if (threadIdx.x == 0)
         s->good = good;
@@ -178,7 +210,7 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
     const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
     const float t = tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
     const float left = sqrt_rn(warp_max((s->whole[l] + s->whole[32 + l]) + (s->whole[64 + l] + s->whole[96 + l])));
-    const bool good = t == 0.0f || (off <= ${LOOSE} && off * fminf(0x1p-6f * left, 1.0f) <= ${LIMIT});
+    const bool good = t == 0.0f || (${WHOLE and "(square > 1.0f || s->good == 1) && " or ""}off <= ${LOOSE} && off * fminf(0x1p-6f * left, 1.0f) <= ${LIMIT});
     if (!warp_all(good))
         return false;
     block_sync(); // everybody has read tau, and is done with the panel

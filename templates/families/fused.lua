@@ -74,9 +74,14 @@ local function layout(shape, device, p)
   local function take(bytes) local o = at; at = at + align(bytes, 128); return o end
   v.OVERLAP = p.overlap == 1
   v.LASTS = v.CLUSTER > 1 or v.OVERLAP
+  v.GRAM = p.method == "gram"
+  v.LIMIT, v.LOOSE = limits_of(shape, k)
+  -- From whole Gram matrices (blocks/gram_narrow.cuh) where nobody else fills the time of a panel's chain.
+  v.WHOLE = v.GRAM and v.LASTS and m >= 2 * PANEL
   v.O_WS = w * 4096
   v.O_WP = v.O_WS + 32 * 36 * 4
-  local sums = align(v.O_WP + 2048 * v.PLANES, 128)
+  local shares = math.max(v.O_WP, v.WHOLE and w * 4096 + 8192 or 0) -- those of the top block apart
+  local sums = align(math.max(v.O_WP + 2048 * v.PLANES, shares), 128)
   v.APART = v.LASTS and v.STAGES == 1
   v.TILE = align(math.max(mt * 36 * 4, v.APART and 0 or sums), 128)
   v.O_V = take(v.RESIDENT and v.STAGE or v.STAGE * v.STAGES)
@@ -87,10 +92,8 @@ local function layout(shape, device, p)
   v.O_FLAG = take(32)
   v.O_READY = take(v.CLUSTER > 1 and v.KP * 20 + v.CLUSTER * 8 or 0) -- two mbarriers a panel, whether it was skipped, what the CTAs found
   v.O_FULL = take(v.CLUSTER > 1 and not v.RESIDENT and v.STAGES * 8 or 0) -- an mbarrier a stage
-  v.O_SUM = v.LASTS and not v.APART and v.STAGE >= v.O_WP and v.O_V + v.STAGE or take(v.APART and sums or v.LASTS and v.O_WP or 0)
+  v.O_SUM = v.LASTS and not v.APART and v.STAGE >= shares and v.O_V + v.STAGE or take(v.APART and sums or v.LASTS and shares or 0)
   v.RED = v.LASTS and "(float *)(smem + " .. v.O_SUM .. ")" or "tile" -- sums that are formed while the tile is filled, if it can be helped
-  v.GRAM = p.method == "gram"
-  v.LIMIT, v.LOOSE = limits_of(shape, k)
   -- The recursion is at work when no finished panel's V has to be in shared memory, so a stage of V has room for it.
   local state = v.GRAM and GRAM_BYTES + w * 256 or 0
   v.O_GRAM = not v.RESIDENT and v.STAGE >= state and v.O_V or take(state)
@@ -277,6 +280,9 @@ using namespace qrs;
 % include("blocks/fused_rows.cuh")
 % if GRAM then
 % include("blocks/gram_recursion.cuh", { B = 32, ROLLED = false, NC = 1, LD = 36, LDM = 40 })
+% if WHOLE then
+% include("blocks/gram_narrow.cuh", { LD = 36, LDM = 40, LEAST = "1e-6" })
+% end
 % include("blocks/gram_panel.cuh")
 % end
 
@@ -295,7 +301,7 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
 % end
     const int tid = (int)threadIdx.x;
     const i64 unit = blockIdx.x${CLUSTER > 1 and " / " .. CLUSTER or ""}; // the CTAs that share a matrix
-    fused_matrix matrix = {v_scratch + unit * ${RESIDENT and 0 or V_BYTES * PLANES}, t_scratch + unit * ${RESIDENT and 0 or KP * 4096}, 0, 0${CLUSTER > 1 and not RESIDENT and ", 0" or ""}};
+    fused_matrix matrix = {v_scratch + unit * ${RESIDENT and 0 or V_BYTES * PLANES}, t_scratch + unit * ${RESIDENT and 0 or KP * 4096}, 0, 0${CLUSTER > 1 and not RESIDENT and ", 0, 0" or ""}};
 % if CLUSTER > 1 then
     const int rank = cluster_rank();
 % end
@@ -357,7 +363,7 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
             if (factor) {
                 gram_product(${LASTS and "tile" or "c"}, 2 * k + 2, ${RED});
                 block_sync();
-                gram_total(${RED}, gs->gram);
+                gram_total(${RED}, gs->gram${WHOLE and ", gs->rv" or ""});
                 block_sync();
             }
 % end
@@ -475,6 +481,9 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
             }
             matrix.parity ^= 1;
             matrix.zero = 0;
+% if not RESIDENT then
+            matrix.known = 0;
+% end
 % else
             if (info && tid == 0)
                 info[b] = flags;
