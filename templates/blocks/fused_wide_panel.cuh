@@ -1,7 +1,7 @@
 // A panel of 64 columns in registers (the fragments of fused_wide.cuh): Gram recursion on the top block, everything tall by warpgroup products,
 // and a plain column-by-column way to fall back to.
 //
-// Parameters: M, N, K, NT, J, LIMIT, LOOSE (gram_panel.cuh), OUT; WHOLE: tall panels by gram_whole.cuh.
+// Parameters: M, N, K, NT, J, LIMIT, LOOSE (gram_panel.cuh), OUT; WHOLE: tall panels by gram_whole.cuh, WEIGH: where no column's weight is in the top block.
 
 // Exponent that brings `most` to [32, 64), bounded so that its powers of two are normal.
 QRS_DEV int wide_shift(float most)
@@ -158,6 +158,49 @@ QRS_DEV void wide_pack(wide_tile &c, u8 *v, int begin, int tiles, bool low, wide
     block_sync();
 }
 
+// What wide_pack made of a tile, back. f: s->up of the thread's two columns.
+QRS_DEV void wide_unpack(float (&x)[32], saddr tile, const float (&f)[2])
+{
+    #pragma unroll
+    for (int step = 0; step < 4; step++) {
+        u32 hi[4], lo[4];
+        ldmatrix_x4_trans(hi, tile + wide_place(step));
+        ldmatrix_x4_trans(lo, tile + ${NT * 8192} + wide_place(step));
+        #pragma unroll
+        for (int i = 0; i < 4; i++) {
+            float y[4];
+            unpack_f16(hi[i], y[0], y[1]);
+            unpack_f16(lo[i], y[2], y[3]);
+            x[8 * step + 2 * i] = (y[0] + y[2]) * f[i & 1];
+            x[8 * step + 2 * i + 1] = (y[1] + y[3]) * f[i & 1];
+        }
+    }
+}
+% if WEIGH then
+// All of it, but for the top block, to c.
+QRS_DEV void wide_restore(wide_tile &c, u8 *v, int tiles, const wide_shared *s)
+{
+    const float f[2] = {s->up[wide_column(0)], s->up[wide_column(1)]};
+    #pragma unroll 1
+    for (int t = wide_group(); t < ${2 * J}; t += 2) { // the registers go round
+        float x[32];
+        #pragma unroll
+        for (int i = 0; i < 32; i++)
+            x[i] = 0.0f;
+        if (t > 0 && t < tiles)
+            wide_unpack(x, to_saddr(v) + t * 8192, f);
+        #pragma unroll
+        for (int j = 0; j + 1 < ${J}; j++)
+            #pragma unroll
+            for (int i = 0; i < 32; i++)
+                c[j][i] = c[j + 1][i];
+        #pragma unroll
+        for (int i = 0; i < 32; i++)
+            c[${J - 1}][i] = x[i];
+    }
+}
+% end
+
 // M, where gram_pair leaves it, to s->half as fp16 pairs, a column a row of 128 bytes. Its rows take P2's powers of two, its columns get their own:
 // s->back takes them away again. Synchronises.
 QRS_CALL void wide_pack_m(wide_shared *s)
@@ -298,20 +341,7 @@ QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, fl
         #pragma unroll 1
         for (int tile = wg; tile < tiles; tile += 2) {
             float x[32];
-            #pragma unroll
-            for (int step = 0; step < 4; step++) {
-                u32 hi[4], lo[4];
-                ldmatrix_x4_trans(hi, sv + tile * 8192 + wide_place(step));
-                ldmatrix_x4_trans(lo, sv + ${NT * 8192} + tile * 8192 + wide_place(step));
-                #pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    float y[4];
-                    unpack_f16(hi[i], y[0], y[1]);
-                    unpack_f16(lo[i], y[2], y[3]);
-                    x[8 * step + 2 * i] = (y[0] + y[2]) * f[i & 1];
-                    x[8 * step + 2 * i + 1] = (y[1] + y[3]) * f[i & 1];
-                }
-            }
+            wide_unpack(x, sv + tile * 8192, f);
             if (tile == 0)
                 #pragma unroll
                 for (int i = 0; i < 8; i++) {
@@ -542,6 +572,26 @@ QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, w
     s->columns.top[part][col] = square;
 }
 
+% if WEIGH then
+// Whether the top block has more than seven eighths of a column's square (G being that of all rows). Synchronises.
+QRS_DEV bool wide_leans(wide_shared *s)
+{
+    const int tid = threadIdx.x;
+    float sum = 0.0f;
+    #pragma unroll 4
+    for (int i = 0; i < 16; i++) {
+        const float x = s->rv[(16 * (tid >> 6) + i) * 68 + (tid & 63)];
+        sum = fmaf(x, x, sum);
+    }
+    s->columns.top[tid >> 6][tid & 63] = sum;
+    block_sync();
+    bool leans = false;
+    if (tid < 64)
+        leans = !((s->columns.top[0][tid] + s->columns.top[1][tid]) + (s->columns.top[2][tid] + s->columns.top[3][tid]) <= 0.875f * s->gram[tid * 69]);
+    return shfl((int)block_any(leans), 0);
+}
+
+% end
 // Writes block k to H, and before that, with `panel`, factors it from tile k down: tau to shared memory, V's planes, with the low one if `low`, on
 // their way to scratch when some block comes `later`. t: T's place, until then the top block's for a second attempt. Returns true when the Gram recursion did
 // not do. Synchronises before.
@@ -549,7 +599,7 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
                         bool later, bool low, wide_shared *s, float *tau)
 {
     const int steps = ${K} - 64 * k < 64 ? ${K} - 64 * k : 64, tiles = panel ? ${NT} - k : 0, turn = k < ${KP} ? k : 0;
-    const bool tall = ${WHOLE and M .. " - 64 * k >= 128" or "false"}; // its whole Gram matrix will do
+    ${WEIGH and "" or "const "}bool tall = ${WHOLE and M .. " - 64 * k >= 128" or "false"}; // its whole Gram matrix will do
     bool rows = false;
     block_sync(); // everybody is done with the update, and knows the exponents
     float f[2] = {wide_apply(c, 0, exponent[wide_column(0)] - QRS_LIFT, tiles), wide_apply(c, 1, exponent[wide_column(1)] - QRS_LIFT, tiles)};
@@ -559,11 +609,24 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
         wide_write(c, v, out, ldh, 64 * k, turn, pass ? 64 * k + 64 : 0, panel && pass == 0 ? 64 * k : ${NT * 64}, f);
         if (!panel || (pass && !later))
             return rows;
-        if (pass == 0) {
+        if (pass == 0)
             wide_take_top(c[0], s->rv, (f32x4 *)t);
-            wide_measure(c, tall ? 0 : 1, tiles, s);
+% if WEIGH then
+        #pragma unroll 1
+        for (;;) { // once more without the top block, if that is where the weight is
+            if (pass == 0)
+                wide_measure(c, tall ? 0 : 1, tiles, s);
+            wide_pack(c, v, tall || pass ? 0 : 1, tiles, pass == 0 || shfl((int)low, 0), s);
+            if (pass || !tall || !wide_leans(s))
+                break;
+            tall = false;
+            wide_restore(c, v, tiles, s);
         }
+% else
+        if (pass == 0)
+            wide_measure(c, tall ? 0 : 1, tiles, s);
         wide_pack(c, v, ${WHOLE and "tall || pass ? 0 : 1" or "1 - pass"}, tiles, pass == 0 || shfl((int)low, 0), s);
+% end
         if (pass)
             break;
         const bool good = ${WHOLE and "tall ? gram_whole(s->rv, s->gram, s->rv, s->half, s->gram, s->whole, (gram_pivots *)(t + 16384), tau) :" or ""}
