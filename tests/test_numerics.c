@@ -449,23 +449,68 @@ static void zero_blocks_between_others_keep_the_contract(void **state) {
     }
 }
 
-/* fp16 plans with 128 rows and more of wgmma: a matrix of each kind. */
+/* By wgmma, a matrix of each kind. */
 static qt_batch *factor_tall(subject *s, const variant *kinds, int kind_count) {
     load_fused(s, kind_count, "{\"update\": \"wgmma\"}");
     return factor_kinds(s, kind_count, kinds, kind_count);
 }
 
+/* What a panel's whole Gram matrix squares: columns that depend on each other, zero ones, and some whose
+ * weight is in a panel's top block. */
+enum { SQUARED = 9 };
+static void list_squared(variant out[SQUARED]) {
+    static const struct {
+        const char *kind;
+        double value;
+    } squared[SQUARED] = {{"pairs", 0.05}, {"gaps", 0},    {"band", 0},        {"rankdef", 0}, {"dense", 0},
+                          {"upper", 0},    {"pairs", 0.3}, {"collinear", 0.1}, {"rowscale", 0}};
+    for (int i = 0; i < SQUARED; i++)
+        out[i] = (variant){qj_kind_find(squared[i].kind), squared[i].value, 0};
+}
+
 static void panels_from_their_whole_gram_matrix_keep_the_contract(void **state) {
     (void)state;
-    const shape shapes[] = {{200, 130, QG_ROW, QG_ROW, QG_FP16}, {140, 150, QG_COL, QG_COL, QG_FP16}};
-    const variant kinds[] = {
-        {qj_kind_find("pairs"), 0.05, 0},    {qj_kind_find("gaps"), 0, 0},  {qj_kind_find("band"), 0, 0},
-        {qj_kind_find("rankdef"), 0, 0},     {qj_kind_find("dense"), 0, 0}, {qj_kind_find("upper"), 0, 0},
-        {qj_kind_find("collinear"), 0.1, 0},
-    };
+    const shape shapes[] = {{200, 130, QG_ROW, QG_ROW, QG_FP16},
+                            {140, 150, QG_COL, QG_COL, QG_FP16},
+                            {200, 130, QG_COL, QG_ROW, QG_FP32}};
+    variant squared[SQUARED];
+    list_squared(squared);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         subject s = {.s = shapes[i]};
-        qt_batch_free(factor_tall(&s, kinds, sizeof kinds / sizeof *kinds));
+        qt_batch_free(factor_tall(&s, squared, SQUARED));
+        qhx_unload(s.module);
+    }
+}
+
+static void panels_of_32_columns_from_their_whole_gram_matrix_keep_the_contract(void **state) {
+    (void)state;
+    const struct {
+        shape s;
+        const char *params;
+    } plans[] = {
+        {{176, 100, QG_ROW, QG_ROW, QG_FP32}, "{\"ctas\": 2, \"keep\": \"shared\", \"method\": \"gram\"}"},
+        {{140, 150, QG_COL, QG_COL, QG_FP16},
+         "{\"ctas\": 2, \"keep\": \"scratch\", \"stages\": 2, \"method\": \"gram\"}"}};
+    variant squared[SQUARED];
+    list_squared(squared);
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
+        subject s = {.s = plans[i].s};
+        load_fused(&s, SQUARED, plans[i].params);
+        qt_batch_free(factor_kinds(&s, SQUARED, squared, SQUARED));
+        qhx_unload(s.module);
+    }
+}
+
+static void weight_in_a_panels_top_block_is_no_reason_to_fall_back(void **state) {
+    (void)state;
+    const char *plans[] = {"{\"update\": \"wgmma\"}", "{\"ctas\": 2, \"method\": \"gram\"}"};
+    const variant heavy[] = {{qj_kind_find("band"), 0, 0}, {qj_kind_find("upper"), 0, 0}};
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
+        subject s = {.s = {200, 100, QG_ROW, QG_ROW, QG_FP32}};
+        load_fused(&s, 2, plans[i]);
+        qt_batch *b = factor_kinds(&s, 2, heavy, 2);
+        if (b->info[0] || b->info[1]) fail_msg("%s: info %d, %d", s.what, b->info[0], b->info[1]);
+        qt_batch_free(b);
         qhx_unload(s.module);
     }
 }
@@ -477,6 +522,23 @@ static void dense_panels_do_not_fall_back_from_their_whole_gram_matrix(void **st
     assert_int_equal(b->info[0], 0);
     qt_batch_free(b);
     qhx_unload(s.module);
+}
+
+static void few_columns_of_dense_matrices_do_not_fall_back(void **state) {
+    (void)state;
+    const shape shapes[] = {{66, 33, QG_ROW, QG_ROW, QG_FP32},
+                            {200, 32, QG_ROW, QG_ROW, QG_FP32},
+                            {400, 16, QG_ROW, QG_ROW, QG_FP32},
+                            {200, 9, QG_ROW, QG_ROW, QG_FP16}};
+    const variant dense = {qj_kind_find("dense"), 0, 0};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        subject s = {.s = shapes[i]};
+        load_fused(&s, 2, "{\"method\": \"gram\"}");
+        qt_batch *b = factor_kinds(&s, 2, &dense, 1);
+        if (b->info[0] || b->info[1]) fail_msg("%s: info %d, %d", s.what, b->info[0], b->info[1]);
+        qt_batch_free(b);
+        qhx_unload(s.module);
+    }
 }
 
 static void a_diagonal_matrix_has_no_reflectors_whatever_the_panel(void **state) {
@@ -536,7 +598,10 @@ int main(void) {
         cmocka_unit_test(every_kind_keeps_the_contract_in_every_thread_order),
         cmocka_unit_test(zero_blocks_between_others_keep_the_contract),
         cmocka_unit_test(panels_from_their_whole_gram_matrix_keep_the_contract),
+        cmocka_unit_test(panels_of_32_columns_from_their_whole_gram_matrix_keep_the_contract),
+        cmocka_unit_test(weight_in_a_panels_top_block_is_no_reason_to_fall_back),
         cmocka_unit_test(dense_panels_do_not_fall_back_from_their_whole_gram_matrix),
+        cmocka_unit_test(few_columns_of_dense_matrices_do_not_fall_back),
         cmocka_unit_test(a_diagonal_matrix_has_no_reflectors_whatever_the_panel),
         cmocka_unit_test(in_place_gives_the_bits_of_out_of_place),
         cmocka_unit_test(nan_in_the_padding_changes_nothing),

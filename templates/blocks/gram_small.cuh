@@ -9,6 +9,33 @@ QRS_DEV void gram_split(float x, u32 &hi, u32 &lo)
     lo = as_u32(x - as_f32(hi));
 }
 
+// Operands of a product of 16 x 8 x 8: on the left rows g, g + 8 of columns q, then of q + 4; on the right rows q, q + 4 of column g (g = lane / 4, q = lane % 4). An
+// accumulator's columns 2 q, 2 q + 1 can be either at once, if they count as q, q + 4 on both sides.
+struct gram_left {
+    u32 hi[4], lo[4];
+};
+struct gram_right {
+    u32 hi[2], lo[2];
+};
+QRS_DEV void gram_operand(gram_left &a, float v0, float v1, float v2, float v3)
+{
+    gram_split(v0, a.hi[0], a.lo[0]);
+    gram_split(v1, a.hi[1], a.lo[1]);
+    gram_split(v2, a.hi[2], a.lo[2]);
+    gram_split(v3, a.hi[3], a.lo[3]);
+}
+QRS_DEV void gram_operand(gram_right &b, float v0, float v1)
+{
+    gram_split(v0, b.hi[0], b.lo[0]);
+    gram_split(v1, b.hi[1], b.lo[1]);
+}
+QRS_DEV void gram_multiply(float (&d)[4], const gram_left &a, const gram_right &b)
+{
+    mma_tf32(d, a.hi, b.lo[0], b.lo[1]);
+    mma_tf32(d, a.lo, b.hi[0], b.hi[1]);
+    mma_tf32(d, a.hi, b.hi[0], b.hi[1]);
+}
+
 % if NC == 2 then
 // to = from + A B (from null: 0) times `sign`, 32 x 32 x 32, rows 68 apart, all in shared memory, where `to` may be any of the others. A(i, k) is
 // a[68 i + k], or with `turned` a[68 k + i]. All 256 threads, two products at once: warps 0-3 one, warps 4-7 another; a warp forms a quarter,

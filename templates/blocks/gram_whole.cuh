@@ -19,7 +19,7 @@
 // and of X. That is the chain: while a block is factored the others do what is left to do for the one before it, and of a block's products the next
 // 8 x 8 block comes first. Rows lie as accumulators: of 16 rows and the n-th block of columns, counted from the block at work, y[n] is (row g, columns 2 q, 2 q + 1),
 // (row g + 8, the same). An 8 x 8 block lies in a warp likewise, and so can be an operand at once if k = 2 q, 2 q + 1 count as q, q + 4 on both sides
-// (t_corner.cuh). The rows of R and N come out transposed, as accumulators of a row a column, which are operands too.
+// (gram_small.cuh). The rows of R and N come out transposed, as accumulators of a row a column, which are operands too.
 % local B, NB, W, T = 64, 8, 4, 128
 struct gram_rows { // of the block at work: what is left of G's and X's
     float g[8][${B + 4}], x[8][${B + 4}];
@@ -30,31 +30,6 @@ struct gram_pivots {
     float dg[8][8], dx[8][8];           // the 8 x 8 blocks of G and of X
     float lg[8][8], lx[8][8], u[8][8], sign[8]; // their factors: G's L^-1; X's L^-1, U^-1 and signs
 };
-
-struct gram_left { // operands of a product
-    u32 hi[4], lo[4];
-};
-struct gram_right {
-    u32 hi[2], lo[2];
-};
-QRS_DEV void gram_operand(gram_left &a, float v0, float v1, float v2, float v3)
-{
-    gram_split(v0, a.hi[0], a.lo[0]);
-    gram_split(v1, a.hi[1], a.lo[1]);
-    gram_split(v2, a.hi[2], a.lo[2]);
-    gram_split(v3, a.hi[3], a.lo[3]);
-}
-QRS_DEV void gram_operand(gram_right &b, float v0, float v1)
-{
-    gram_split(v0, b.hi[0], b.lo[0]);
-    gram_split(v1, b.hi[1], b.lo[1]);
-}
-QRS_DEV void gram_multiply(float (&d)[4], const gram_left &a, const gram_right &b)
-{
-    mma_tf32(d, a.hi, b.lo[0], b.lo[1]);
-    mma_tf32(d, a.lo, b.hi[0], b.hi[1]);
-    mma_tf32(d, a.hi, b.hi[0], b.hi[1]);
-}
 
 // Two blocks of columns from number `block` on of a block's rows, transposed: 0 past the last one. from: the block's first row.
 QRS_DEV void gram_columns(float (&v)[4], const float *from, int stride, int block)

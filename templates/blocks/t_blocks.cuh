@@ -4,7 +4,7 @@
 // T = (I + D striu(V'V))^-1 D with D = diag(tau) (Schreiber and Van Loan's compact WY). With Y the identity at first, a block J at a time:
 //   T[:,J] = Y[:,J] T_J and Y[:,n] -= T[:,J] V'V[J,n] for the columns n behind, T_J being the T of the block alone.
 // The T_J are independent, and so are T's rows: a warp finds one T_J, then a warp 16 rows of T without waiting for another. Products are tensor cores': three of
-// TF32 (gram_small.cuh), where an accumulator's columns 2 q, 2 q + 1 count as k = q, q + 4 on both sides (t_corner.cuh). tau = 0 gives a zero row and column.
+// TF32 (gram_small.cuh). tau = 0 gives a zero row and column.
 % local NB = B // 8
 typedef float t_block[8][8];
 
@@ -41,42 +41,37 @@ QRS_DEV void t_rows(const float *gram, const t_block *blocks, float *t, int w)
     for (int block = 0; block < ${NB}; block++) {
         float x[4] = {0.0f, 0.0f, 0.0f, 0.0f};
         if (block >= 2 * w) { // else it is below the diagonal
-            u32 a[4], al[4], b[${NB}][2], bl[${NB}][2];
-            #pragma unroll
-            for (int e = 0; e < 2; e++)
-                gram_split(blocks[block][2 * q + e][g], b[0][e], bl[0][e]);
+            gram_left a;
+            gram_right b[${NB}];
+            gram_operand(b[0], blocks[block][2 * q][g], blocks[block][2 * q + 1][g]);
             const float *from = gram + (8 * block + 2 * q) * ${LDG} + 8 * block + g;
             #pragma unroll
             for (int n = 1; n < ${NB}; n++)
-                #pragma unroll
-                for (int e = 0; e < 2; e++)
-                    gram_split(block + n < ${NB} ? from[e * ${LDG} + 8 * n] : 0.0f, b[n][e], bl[n][e]);
-            #pragma unroll
-            for (int e = 0; e < 4; e++)
-                gram_split(y[0][(e & 1) * 2 + (e >> 1)], a[e], al[e]);
+                gram_operand(b[n], block + n < ${NB} ? from[8 * n] : 0.0f, block + n < ${NB} ? from[${LDG} + 8 * n] : 0.0f);
+            gram_operand(a, y[0][0], y[0][2], y[0][1], y[0][3]);
             float small[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-            mma_tf32(small, a, bl[0][0], bl[0][1]);
-            mma_tf32(x, a, b[0][0], b[0][1]);
-            mma_tf32(small, al, b[0][0], b[0][1]);
+            mma_tf32(small, a.hi, b[0].lo[0], b[0].lo[1]);
+            mma_tf32(x, a.hi, b[0].hi[0], b[0].hi[1]);
+            mma_tf32(small, a.lo, b[0].hi[0], b[0].hi[1]);
             #pragma unroll
             for (int e = 0; e < 4; e++)
                 x[e] += small[e];
+            gram_operand(a, -x[0], -x[2], -x[1], -x[3]);
             #pragma unroll
-            for (int e = 0; e < 4; e++)
-                gram_split(-x[(e & 1) * 2 + (e >> 1)], a[e], al[e]);
-            #pragma unroll
-            for (int n = 1; n < ${NB}; n++) {
+            for (int n = 1; n < ${NB}; n++)
                 #pragma unroll
                 for (int e = 0; e < 4; e++)
                     y[n - 1][e] = y[n][e];
-                mma_tf32(y[n - 1], a, bl[n][0], bl[n][1]);
-            }
+            // One term after another: products into the same sums are as far apart as can be.
             #pragma unroll
             for (int n = 1; n < ${NB}; n++)
-                mma_tf32(y[n - 1], al, b[n][0], b[n][1]);
+                mma_tf32(y[n - 1], a.hi, b[n].lo[0], b[n].lo[1]);
             #pragma unroll
             for (int n = 1; n < ${NB}; n++)
-                mma_tf32(y[n - 1], a, b[n][0], b[n][1]);
+                mma_tf32(y[n - 1], a.lo, b[n].hi[0], b[n].hi[1]);
+            #pragma unroll
+            for (int n = 1; n < ${NB}; n++)
+                mma_tf32(y[n - 1], a.hi, b[n].hi[0], b[n].hi[1]);
         }
         #pragma unroll
         for (int half = 0; half < 2; half++)

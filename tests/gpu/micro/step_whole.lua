@@ -1,7 +1,7 @@
--- The column step from the whole Gram matrix: a panel of 64 columns. The top of H is written.
+-- The column step from the whole Gram matrix: a panel of 64 or of 32 columns. The top of H is written.
 return {
-  name = "step_whole", op = "geqrf", summary = "microbenchmark: columns of gram_whole.cuh",
-  params = {}, legal = function(shape) return shape.m >= 128 and shape.n == 64, "64 columns, twice as many rows" end, rank = function() return 0 end,
+  name = "step_whole", op = "geqrf", summary = "microbenchmark: columns of gram_whole.cuh or gram_narrow.cuh",
+  params = {}, legal = function(shape) return (shape.n == 64 or shape.n == 32) and shape.m >= 2 * shape.n, "64 or 32 columns, twice as many rows" end, rank = function() return 0 end,
   resources = function(shape) return { threads = shape.n * 4, smem = 73728, registers = 128, l2 = 0 } end,
   vars = function(shape) return { M = shape.m, N = shape.n } end,
   program = function(shape)
@@ -20,7 +20,11 @@ return {
 using namespace qrs;
 
 % include("blocks/gram_small.cuh", { NC = 1 })
+% if N == 64 then
 % include("blocks/gram_whole.cuh", { LD = 68, LDM = 68, LEAST = "1e-6" })
+% else
+% include("blocks/gram_narrow.cuh", { LD = 36, LDM = 36, LEAST = "1e-6" })
+% end
 
 QRS_KERNEL(step_whole, ${4 * N}, 1)(const float *a, i64 lda, float *h, i64 ldh, float *tau, int *info)
 {
@@ -39,7 +43,11 @@ QRS_KERNEL(step_whole, ${4 * N}, 1)(const float *a, i64 lda, float *h, i64 ldh, 
         }
         block_sync();
         const u32 begun = clock32();
+% if N == 64 then
         gram_whole(rv, gram, rv, left, gram, whole, (gram_pivots *)dynamic_smem(), stau);
+% else
+        gram_narrow(rv, gram, rv, left, whole, (gram_narrow_pivots *)dynamic_smem(), stau);
+% end
         cycles = clock32() - begun;
         block_sync();
     }

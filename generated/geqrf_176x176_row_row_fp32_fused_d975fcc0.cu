@@ -1,4 +1,4 @@
-#line 240 "families/fused.lua"
+#line 247 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -6,9 +6,9 @@
 #include "device/mma.cuh"
 #include "device/copy.cuh"
 #include "device/launch.cuh"
-#line 253 "families/fused.lua"
+#line 260 "families/fused.lua"
 #include "device/cluster.cuh"
-#line 255 "families/fused.lua"
+#line 262 "families/fused.lua"
 
 using namespace qrs;
 
@@ -96,7 +96,7 @@ QRS_DEV float times(power_of_two f, float x)
 #line 1 "blocks/fused_load.cuh"
 // Column blocks of A: requested into a tile of shared memory ahead of time, scaled, taken into mma accumulators and given back.
 //
-// Parameters: M, N; MT = M rounded up to 16; W warps; TILES row tiles a warp; THREADS; IN layout.
+// Parameters: M, N; MT = M rounded up to 16; W warps; TILES row tiles a warp; THREADS; IN layout; LEAN (fused_apply.cuh): tell concentrated columns.
 // Tile: MT rows of 36 floats, zero past the matrix. Loops over it are rolled: a panel walks its code once, and what the
 // instruction cache does not hold costs more than the loop's own instructions.
 // Fragment: C^T in the accumulator layout of m16n8k16, so that it is at once the A operand of W^T = C^T V. Warp w holds row
@@ -154,6 +154,7 @@ struct fused_scales {
 struct alignas(16) fused_largest { // by warp, on the way
     float most[8][32];
     int odd[8];
+#line 77 "blocks/fused_load.cuh"
 };
 
 // Synchronises once; the scales are for whoever comes after the team's next barrier. Returns the exponent of column `lane`.
@@ -196,6 +197,7 @@ QRS_DEV int fused_exponents(fused_team team, const float *tile, fused_scales *s,
         }
     const int ex = most > 0.0f ? pow2_exponent(most) : 0;
     found = (warp_any(most > 0.0f) || odd ? 1 : 0) | (odd ? 2 : 0);
+#line 142 "blocks/fused_load.cuh"
     if (team.warp == 0) {
         s->exponent[lane()] = ex;
         if (lane() == 0)
@@ -350,14 +352,15 @@ QRS_DEV void fused_reflectors(fused_team team, const float *panel, int rows, u8 
 // V lies in shared memory as fp16 rows of 64 bytes, from the panel's first row on (a trapezoid), its 16-byte chunks swizzled so that
 // ldmatrix of 8 rows is free of conflicts; scaled by 2^LIFT. With three products a second plane holds what rounding left (v = hi + lo),
 // C and W' are split in registers, and lo x lo is dropped: fp32-level products from fp16 tensor cores.
+#line 11 "blocks/fused_apply.cuh"
 // Per pair: W^T = C^T V (each warp over its rows), sum over warps through shared memory, W'^T = W^T T,
 // C^T -= W'^T V^T.
-// The warp's 32 x 32 partial (accumulator layout, rows = first index) into its 4 KB of red, columns XORed by 8 (row % 4).
+// The warp's 32 x 32 partial (accumulator layout, rows = first index) into 4 KB of red, by default its own, columns XORed by 8 (row % 4).
 // NT column tiles of 8 from tile n0 on.
-template <int NT> QRS_DEV void fused_partial(float *red, const float (&w)[2][NT][4], int n0)
+template <int NT> QRS_DEV void fused_partial(float *red, const float (&w)[2][NT][4], int n0, int share = warp())
 {
     const int g = lane() >> 2, q = lane() & 3;
-    float *at = red + warp() * 1024 + g * 32;
+    float *at = red + share * 1024 + g * 32;
     #pragma unroll
     for (int mt = 0; mt < 2; mt++)
         #pragma unroll
@@ -411,17 +414,17 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
             const int tile = i * 8 + w;
             if (tile >= 2 * p && tile < 12) {
                 u32 a[2][4];
-#line 69 "blocks/fused_apply.cuh"
+#line 73 "blocks/fused_apply.cuh"
                 u32 al[2][4];
-#line 71 "blocks/fused_apply.cuh"
+#line 75 "blocks/fused_apply.cuh"
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++)
                     #pragma unroll
                     for (int x = 0; x < 4; x++) {
                         const float *y = &c[mt][i][x >> 1][(x & 1) * 2];
-#line 77 "blocks/fused_apply.cuh"
+#line 83 "blocks/fused_apply.cuh"
                         split_f16(y[0], y[1], a[mt][x], al[mt][x]);
-#line 81 "blocks/fused_apply.cuh"
+#line 87 "blocks/fused_apply.cuh"
                     }
                 // One term after another: products into the same sums are as far apart as can be.
                 u32 b[2][4];
@@ -429,18 +432,19 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                 for (int n = 0; n < 2; n++)
                     ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * 8192);
                 fused_products<4>(acc, a, b);
-#line 89 "blocks/fused_apply.cuh"
+#line 106 "blocks/fused_apply.cuh"
                 fused_products<4>(acc, al, b);
+#line 109 "blocks/fused_apply.cuh"
                 #pragma unroll
                 for (int n = 0; n < 2; n++)
                     ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * 8192 + 43008);
                 fused_products<4>(acc, a, b);
-#line 95 "blocks/fused_apply.cuh"
+#line 114 "blocks/fused_apply.cuh"
             }
         }
         fused_partial(red, acc, 4 * half);
     }
-#line 107 "blocks/fused_apply.cuh"
+#line 126 "blocks/fused_apply.cuh"
     block_sync();
 
     // Rows of W^T (columns of C) are dealt to the warps: sum, and both halves of it in fp16 where the sums in `ws` were.
@@ -454,16 +458,16 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         *(u16 *)(wt + at) = hi;
         *(u16 *)(wt + 2048 + at) = f16_bits(y - f16_value(hi));
     }
-#line 124 "blocks/fused_apply.cuh"
+#line 143 "blocks/fused_apply.cuh"
     block_sync();
 
     // W'^T = W^T T with three products whatever the update takes: they are few, and two roundings more would cost accuracy. A warp forms tiles of 16 x 8;
     // the minus sign makes the second product an accumulation.
     const saddr wa = to_saddr(wp);
-#line 130 "blocks/fused_apply.cuh"
+#line 149 "blocks/fused_apply.cuh"
     if (t_ready)
         mbar_wait(t_ready, parity);
-#line 136 "blocks/fused_apply.cuh"
+#line 155 "blocks/fused_apply.cuh"
     #pragma unroll
     for (int tile = w; tile < 8; tile += 8) {
         const int mt = tile & 1, n = tile >> 1;
@@ -491,9 +495,9 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
             u32 hi, lo;
             split_f16(-0x1p-4f * d[2 * h], -0x1p-4f * d[2 * h + 1], hi, lo);
             *(u32 *)at = hi;
-#line 164 "blocks/fused_apply.cuh"
+#line 183 "blocks/fused_apply.cuh"
             *(u32 *)(at + 2048) = lo;
-#line 166 "blocks/fused_apply.cuh"
+#line 185 "blocks/fused_apply.cuh"
         }
     }
     block_sync();
@@ -505,12 +509,12 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         #pragma unroll
         for (int mt = 0; mt < 2; mt++)
             ldmatrix_x4(a[mt], wa + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
-#line 178 "blocks/fused_apply.cuh"
+#line 197 "blocks/fused_apply.cuh"
         u32 al[2][4];
         #pragma unroll
         for (int mt = 0; mt < 2; mt++)
             ldmatrix_x4(al[mt], wa + 2048 + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
-#line 183 "blocks/fused_apply.cuh"
+#line 202 "blocks/fused_apply.cuh"
         #pragma unroll
         for (int i = 0; i < 2; i++) {
             const int tile = i * 8 + w;
@@ -522,7 +526,7 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     mma_f16(c[mt][i][0], a[mt], b[0], b[1]);
                     mma_f16(c[mt][i][1], a[mt], b[2], b[3]);
                 }
-#line 195 "blocks/fused_apply.cuh"
+#line 214 "blocks/fused_apply.cuh"
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++) {
                     mma_f16(c[mt][i][0], al[mt], b[0], b[1]);
@@ -535,7 +539,7 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     mma_f16(c[mt][i][0], a[mt], bl[0], bl[1]);
                     mma_f16(c[mt][i][1], a[mt], bl[2], bl[3]);
                 }
-#line 208 "blocks/fused_apply.cuh"
+#line 227 "blocks/fused_apply.cuh"
             }
         }
     }
@@ -552,6 +556,33 @@ QRS_DEV void gram_split(float x, u32 &hi, u32 &lo)
     lo = as_u32(x - as_f32(hi));
 }
 
+// Operands of a product of 16 x 8 x 8: on the left rows g, g + 8 of columns q, then of q + 4; on the right rows q, q + 4 of column g (g = lane / 4, q = lane % 4). An
+// accumulator's columns 2 q, 2 q + 1 can be either at once, if they count as q, q + 4 on both sides.
+struct gram_left {
+    u32 hi[4], lo[4];
+};
+struct gram_right {
+    u32 hi[2], lo[2];
+};
+QRS_DEV void gram_operand(gram_left &a, float v0, float v1, float v2, float v3)
+{
+    gram_split(v0, a.hi[0], a.lo[0]);
+    gram_split(v1, a.hi[1], a.lo[1]);
+    gram_split(v2, a.hi[2], a.lo[2]);
+    gram_split(v3, a.hi[3], a.lo[3]);
+}
+QRS_DEV void gram_operand(gram_right &b, float v0, float v1)
+{
+    gram_split(v0, b.hi[0], b.lo[0]);
+    gram_split(v1, b.hi[1], b.lo[1]);
+}
+QRS_DEV void gram_multiply(float (&d)[4], const gram_left &a, const gram_right &b)
+{
+    mma_tf32(d, a.hi, b.lo[0], b.lo[1]);
+    mma_tf32(d, a.lo, b.hi[0], b.hi[1]);
+    mma_tf32(d, a.hi, b.hi[0], b.hi[1]);
+}
+
 #line 1 "blocks/t_blocks.cuh"
 // T of a panel from V'V and tau, by blocks of 8 columns.
 //
@@ -559,7 +590,7 @@ QRS_DEV void gram_split(float x, u32 &hi, u32 &lo)
 // T = (I + D striu(V'V))^-1 D with D = diag(tau) (Schreiber and Van Loan's compact WY). With Y the identity at first, a block J at a time:
 //   T[:,J] = Y[:,J] T_J and Y[:,n] -= T[:,J] V'V[J,n] for the columns n behind, T_J being the T of the block alone.
 // The T_J are independent, and so are T's rows: a warp finds one T_J, then a warp 16 rows of T without waiting for another. Products are tensor cores': three of
-// TF32 (gram_small.cuh), where an accumulator's columns 2 q, 2 q + 1 count as k = q, q + 4 on both sides (t_corner.cuh). tau = 0 gives a zero row and column.
+// TF32 (gram_small.cuh). tau = 0 gives a zero row and column.
 #line 9 "blocks/t_blocks.cuh"
 typedef float t_block[8][8];
 
@@ -596,42 +627,37 @@ QRS_DEV void t_rows(const float *gram, const t_block *blocks, float *t, int w)
     for (int block = 0; block < 4; block++) {
         float x[4] = {0.0f, 0.0f, 0.0f, 0.0f};
         if (block >= 2 * w) { // else it is below the diagonal
-            u32 a[4], al[4], b[4][2], bl[4][2];
-            #pragma unroll
-            for (int e = 0; e < 2; e++)
-                gram_split(blocks[block][2 * q + e][g], b[0][e], bl[0][e]);
+            gram_left a;
+            gram_right b[4];
+            gram_operand(b[0], blocks[block][2 * q][g], blocks[block][2 * q + 1][g]);
             const float *from = gram + (8 * block + 2 * q) * 36 + 8 * block + g;
             #pragma unroll
             for (int n = 1; n < 4; n++)
-                #pragma unroll
-                for (int e = 0; e < 2; e++)
-                    gram_split(block + n < 4 ? from[e * 36 + 8 * n] : 0.0f, b[n][e], bl[n][e]);
-            #pragma unroll
-            for (int e = 0; e < 4; e++)
-                gram_split(y[0][(e & 1) * 2 + (e >> 1)], a[e], al[e]);
+                gram_operand(b[n], block + n < 4 ? from[8 * n] : 0.0f, block + n < 4 ? from[36 + 8 * n] : 0.0f);
+            gram_operand(a, y[0][0], y[0][2], y[0][1], y[0][3]);
             float small[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-            mma_tf32(small, a, bl[0][0], bl[0][1]);
-            mma_tf32(x, a, b[0][0], b[0][1]);
-            mma_tf32(small, al, b[0][0], b[0][1]);
+            mma_tf32(small, a.hi, b[0].lo[0], b[0].lo[1]);
+            mma_tf32(x, a.hi, b[0].hi[0], b[0].hi[1]);
+            mma_tf32(small, a.lo, b[0].hi[0], b[0].hi[1]);
             #pragma unroll
             for (int e = 0; e < 4; e++)
                 x[e] += small[e];
+            gram_operand(a, -x[0], -x[2], -x[1], -x[3]);
             #pragma unroll
-            for (int e = 0; e < 4; e++)
-                gram_split(-x[(e & 1) * 2 + (e >> 1)], a[e], al[e]);
-            #pragma unroll
-            for (int n = 1; n < 4; n++) {
+            for (int n = 1; n < 4; n++)
                 #pragma unroll
                 for (int e = 0; e < 4; e++)
                     y[n - 1][e] = y[n][e];
-                mma_tf32(y[n - 1], a, bl[n][0], bl[n][1]);
-            }
+            // One term after another: products into the same sums are as far apart as can be.
             #pragma unroll
             for (int n = 1; n < 4; n++)
-                mma_tf32(y[n - 1], al, b[n][0], b[n][1]);
+                mma_tf32(y[n - 1], a.hi, b[n].lo[0], b[n].lo[1]);
             #pragma unroll
             for (int n = 1; n < 4; n++)
-                mma_tf32(y[n - 1], a, b[n][0], b[n][1]);
+                mma_tf32(y[n - 1], a.lo, b[n].hi[0], b[n].hi[1]);
+            #pragma unroll
+            for (int n = 1; n < 4; n++)
+                mma_tf32(y[n - 1], a.hi, b[n].hi[0], b[n].hi[1]);
         }
         #pragma unroll
         for (int half = 0; half < 2; half++)
@@ -1151,10 +1177,197 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, float *whole
     const bool sound = beta_of * beta_of >= 1e-6f * whole_of && (squares_of == 0.0f ? start == 0.0f : squares_of >= 1e-6f * whole_of);
     return warp_all(!active || l >= steps || (bare ? squares_of == 0.0f || squares_of >= 0x1p-60f : sound));
 }
-#line 1 "blocks/gram_panel.cuh"
-// A panel of 32 columns by the Gram recursion (gram_recursion.cuh), with its safety test.
+#line 1 "blocks/gram_narrow.cuh"
+// A panel of 32 columns from its whole Gram matrix, for panels at least twice as tall as wide: gram_whole.cuh, which explains it, for fewer columns and half of the
+// threads, a pair of columns at a time. With 64 rows and more a random panel loses 10 eps, with 32 thousands.
 //
-// Parameters: M, N, K, W, TILES, MT, LASTS, LIMIT, LOOSE.
+// Parameters: LD: row stride of X, G and R; LDM: of M; LEAST: share of a column's square that must be left of it.
+// Layout: two warps hold G and run a pair of columns ahead, two hold X; thread (ty, tx) of 8 x 8 has rows 4 ty.. and columns 4 tx.. of it. A pair's owners
+// hand it round through shared memory, every thread finds its scalars itself, and one barrier a pair does for both.
+#line 8 "blocks/gram_narrow.cuh"
+struct gram_narrow_pivots {
+    float g[2][32], x[2][32]; // the pair's rows of G and of X, zero in finished columns
+    float l[2][32];             // its columns of X
+};
+
+// Rows FIRST and FIRST + 1 of y to shared memory. column: the first of its two in the four of the tile that begin at tile column `at`.
+template <int FIRST> QRS_DEV void gram_give_rows(const float (&y)[4][4], float (*to)[32], int tx, int at, int column)
+{
+    const bool early = tx > at || (tx == at && column == 0), late = tx >= at;
+    #pragma unroll
+    for (int e = 0; e < 2; e++)
+        *(f32x4 *)(to[e] + 4 * tx) = {early ? y[FIRST + e][0] : 0.0f, early ? y[FIRST + e][1] : 0.0f, late ? y[FIRST + e][2] : 0.0f,
+                                    late ? y[FIRST + e][3] : 0.0f};
+}
+template <int N> QRS_DEV void gram_read(float (&to)[N], const float *from)
+{
+    #pragma unroll
+    for (int i = 0; i < N; i += 4) {
+        const f32x4 v = *(const f32x4 *)(from + i);
+        to[i] = v.x, to[i + 1] = v.y, to[i + 2] = v.z, to[i + 3] = v.w;
+    }
+}
+
+// One pair of Cholesky steps: rows 2 Q, 2 Q + 1 of those that begin at 4 block.
+template <int Q> QRS_DEV void gram_cholesky_pair(float (&y)[4][4], gram_narrow_pivots &p, float *rv, int block, int tx, int ty)
+{
+    const int j = 4 * block + 2 * Q;
+    if (ty == block)
+        gram_give_rows<2 * Q>(y, p.g, tx, block, 2 * (Q & 1));
+    bar_sync(1, 128);
+    const f32x2 g0 = *(const f32x2 *)(p.g[0] + j);
+    const float below = p.g[1][j + 1];
+    float c0[4], c1[4], r0[4], r1[4];
+    gram_read(c0, p.g[0] + 4 * tx);
+    gram_read(c1, p.g[1] + 4 * tx);
+    gram_read(r0, p.g[0] + 4 * ty);
+    gram_read(r1, p.g[1] + 4 * ty);
+    const float q0 = g0.x == 0.0f ? 0.0f : rsqrt_normal(g0.x), w0 = q0 * q0, u = w0 * g0.y;
+    const float g1 = fmaf(-u, g0.y, below), q1 = g1 == 0.0f ? 0.0f : rsqrt_normal(g1), w1 = q1 * q1;
+    #pragma unroll
+    for (int c = 0; c < 4; c++)
+        c1[c] = fmaf(-u, c0[c], c1[c]);
+    if (ty == block) {
+        *(f32x4 *)(rv + j * 36 + 4 * tx) = {q0 * c0[0], q0 * c0[1], q0 * c0[2], q0 * c0[3]};
+        *(f32x4 *)(rv + (j + 1) * 36 + 4 * tx) = {q1 * c1[0], q1 * c1[1], q1 * c1[2], q1 * c1[3]};
+    }
+    if (4 * (int)warp() + 3 >= block) // else these rows are finished
+        #pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const float a0 = w0 * r0[i], a1 = w1 * fmaf(-u, r0[i], r1[i]);
+            #pragma unroll
+            for (int c = 0; c < 4; c++)
+                y[i][c] = fmaf(-a1, c1[c], fmaf(-a0, c0[c], y[i][c]));
+        }
+}
+
+// The same pair's steps on X. sizes: n[j] by column.
+template <int Q> QRS_DEV void gram_jordan_pair(float (&y)[4][4], gram_narrow_pivots &p, const float *rv, float *sizes, int block, int tx, int ty)
+{
+    constexpr int A = 2 * Q, B = A + 1, C = 2 * (Q & 1), D = C + 1;
+    const int j = 4 * block + A, at = block;
+    const bool rows = ty == block, columns = tx == at;
+    if (rows)
+        gram_give_rows<A>(y, p.x, tx, at, C);
+    if (columns)
+        #pragma unroll
+        for (int i = 0; i < 4; i += 4) {
+            *(f32x4 *)(p.l[0] + 4 * ty + i) = {y[i][C], y[i + 1][C], y[i + 2][C], y[i + 3][C]};
+            *(f32x4 *)(p.l[1] + 4 * ty + i) = {y[i][D], y[i + 1][D], y[i + 2][D], y[i + 3][D]};
+        }
+    bar_sync(1, 128);
+    const f32x2 x0 = *(const f32x2 *)(p.x[0] + j), x1 = *(const f32x2 *)(p.x[1] + j), r0 = *(const f32x2 *)(rv + j * 37);
+    const float r1 = rv[(j + 1) * 37];
+    float n0[4], n1[4], c0[4], c1[4], e0[4], e1[4];
+    gram_read(n0, p.x[0] + 4 * tx);
+    gram_read(n1, p.x[1] + 4 * tx);
+    gram_read(c0, rv + j * 36 + 4 * tx);
+    gram_read(c1, rv + (j + 1) * 36 + 4 * tx);
+    gram_read(e0, p.l[0] + 4 * ty);
+    gram_read(e1, p.l[1] + 4 * ty);
+    // The second pivot by way of their determinant: the reciprocals need not wait for each other, nor the magnitudes for signs.
+    const float s0 = copysignf(1.0f, x0.x), size0 = fabsf(x0.x) + r0.x, n00 = s0 * size0, n01 = fmaf(s0, r0.y, x0.y), det = fmaf(x1.y, n00, -x1.x * n01);
+    const float s1 = copysignf(s0, det) * s0, inv0 = r0.x == 0.0f ? 0.0f : s0 * rcp_normal(size0),
+                inv1 = r1 == 0.0f ? 0.0f : s1 * (size0 * rcp_normal(fmaf(r1, size0, fabsf(det))));
+    const float l10 = x1.x * inv0, n11 = fmaf(s1, r1, fmaf(-l10, n01, x1.y));
+    #pragma unroll
+    for (int c = 0; c < 4; c++) {
+        n0[c] = fmaf(s0, c0[c], n0[c]);
+        n1[c] = fmaf(s1, c1[c], fmaf(-l10, n0[c], n1[c]));
+    }
+    #pragma unroll
+    for (int i = 0; i < 4; i++) {
+        e0[i] *= inv0;
+        e1[i] = fmaf(-e0[i], n01, e1[i]) * inv1;
+    }
+    float last = e0[B];
+    if (rows) { // these two turn into rows of M
+        const bool early = tx > at || (columns && C == 0), late = tx >= at;
+        #pragma unroll
+        for (int c = 0; c < 4; c++) {
+            y[A][c] = (c < 2 ? early : late) ? 0.0f : y[A][c];
+            y[B][c] = (c < 2 ? early : late) ? 0.0f : y[B][c];
+        }
+        e0[A] = inv0;
+        e1[A] = -inv0 * n01 * inv1;
+        e0[B] = 0.0f;
+        e1[B] = inv1;
+        if (columns)
+            sizes[j] = n00, sizes[j + 1] = n11;
+    }
+    #pragma unroll
+    for (int i = 0; i < 4; i++) {
+        #pragma unroll
+        for (int c = 0; c < 4; c++)
+            y[i][c] = fmaf(-e1[i], n1[c], fmaf(-e0[i], n0[c], y[i][c]));
+        if (columns) {
+            y[i][C] = i == B ? last : e0[i];
+            y[i][D] = e1[i];
+        }
+    }
+}
+
+// Threads 0..127 call. x: top block; gram: G; rv (may be the place of either): becomes R on and above the diagonal and V below; m: M. whole: G's diagonal.
+// Returns false, in some thread, unless the pivots can be trusted. Synchronises.
+QRS_CALL bool gram_narrow(const float *x, const float *gram, float *rv, float *m, float *whole, gram_narrow_pivots *sides, float *tau)
+{
+    const int tid = threadIdx.x, tx = tid & 7, ty = tid / 8 & 7;
+    const bool second = shfl((int)warp() / 2, 0);
+    float y[4][4];
+    #pragma unroll
+    for (int i = 0; i < 4; i++)
+        gram_read(y[i], (second ? x : gram) + (4 * ty + i) * 36 + 4 * tx);
+    if (tid < 32)
+        whole[tid] = gram[tid * 37];
+    if (!second) {
+        #pragma unroll 1
+        for (int block = 0; block < 8; block++) {
+#line 146 "blocks/gram_narrow.cuh"
+            gram_cholesky_pair<0>(y, sides[0], rv, block, tx, ty);
+#line 146 "blocks/gram_narrow.cuh"
+            gram_cholesky_pair<1>(y, sides[1], rv, block, tx, ty);
+#line 148 "blocks/gram_narrow.cuh"
+        }
+        bar_sync(1, 128);
+    } else {
+        bar_sync(1, 128);
+        #pragma unroll 1
+        for (int block = 0; block < 8; block++) {
+#line 155 "blocks/gram_narrow.cuh"
+            gram_jordan_pair<0>(y, sides[0], rv, tau, block, tx, ty);
+#line 155 "blocks/gram_narrow.cuh"
+            gram_jordan_pair<1>(y, sides[1], rv, tau, block, tx, ty);
+#line 157 "blocks/gram_narrow.cuh"
+        }
+        bar_sync(4, 64);
+        #pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int row = 4 * ty + i;
+            f32x4 *at = (f32x4 *)(rv + row * 36 + 4 * tx);
+            const f32x4 r = *at;
+            const float s = -copysignf(1.0f, tau[row]), r4[4] = {s * r.x, s * r.y, s * r.z, s * r.w};
+            float v[4], inverse[4];
+            #pragma unroll
+            for (int c = 0; c < 4; c++) {
+                v[c] = row > 4 * tx + c ? y[i][c] : r4[c];
+                inverse[c] = row > 4 * tx + c ? 0.0f : y[i][c];
+            }
+            *at = {v[0], v[1], v[2], v[3]};
+            *(f32x4 *)(m + row * 40 + 4 * tx) = {inverse[0], inverse[1], inverse[2], inverse[3]};
+        }
+    }
+    bar_sync(1, 128);
+    if (tid >= 32)
+        return true;
+    // What cancelled cannot be trusted, nor a zero that only cancellation made. NaN fails.
+    const float r = fabsf(rv[tid * 37]), of = whole[tid];
+    tau[tid] = r == 0.0f ? 0.0f : div_rn(fabsf(tau[tid]), r);
+    return r == 0.0f ? of == 0.0f && (tid == 31 || whole[tid + 1] == 0.0f) : r * r >= 1e-6f * of;
+}
+#line 1 "blocks/gram_panel.cuh"
+// A panel of 32 columns by the Gram recursion (gram_recursion.cuh), or from its whole Gram matrix (gram_narrow.cuh), with its safety test.
+//
+// Parameters: M, N, K, W, TILES, MT, LASTS, WHOLE (panels of 64 rows and more by gram_narrow.cuh where that is safe), LIMIT, LOOSE.
 // What tau v'v / 2 is off from 1 is an error of that share of what was left of the panel's columns, and counts by what it is of whole columns, whose
 // largest entry is 2^LIFT at least: that may be LIMIT. LOOSE bounds it however little is left.
 // G = P2'P2 and V2 = P2 M are formed as three TF32 products (hi hi + hi lo + lo hi): fp32 level, with fp32's range, so that
@@ -1163,13 +1376,15 @@ struct gram_shared {
     gram_buffers buffers;
     float gram[32 * 36], m[32 * 40], rv[32 * 36], whole[128];
     float norms[16][32];
-    int good;
+    int good; // 1: by the recursion, 2: from the whole; 0: not to be trusted
 };
 
 // This warp's share of G over its row tiles from `tile0` on, into its part of red (fused_partial): the 16 x 16 blocks on and above the diagonal.
 #line 17 "blocks/gram_panel.cuh"
+// The two tiles before those, the top block's, go to two more shares.
+#line 20 "blocks/gram_panel.cuh"
 // C is in its tile already and this warp's rows are taken from there, by a rolled loop: code that has left the cache costs more than the loads.
-#line 19 "blocks/gram_panel.cuh"
+#line 22 "blocks/gram_panel.cuh"
 QRS_DEV void gram_product(const float *tile, int tile0, float *red)
 {
     float acc[2][4][4];
@@ -1180,15 +1395,15 @@ QRS_DEV void gram_product(const float *tile, int tile0, float *red)
             #pragma unroll
             for (int e = 0; e < 4; e++)
                 acc[mt][n][e] = 0.0f;
-#line 30 "blocks/gram_panel.cuh"
+#line 33 "blocks/gram_panel.cuh"
     const float *at = tile + fused_place();
     #pragma unroll 1
     for (int i = (int)warp(); i < 12; i += 8, at += 4608) {
-        if (i < tile0)
+        if (i < tile0 - 2)
             continue;
         #pragma unroll
         for (int n8 = 0; n8 < 2; n8++) {
-#line 45 "blocks/gram_panel.cuh"
+#line 48 "blocks/gram_panel.cuh"
             // Eight columns a group; the two rows of a lane are k = q and k = q + 4 of the product, in both operands alike.
             u32 h[4][2], lo[4][2];
             #pragma unroll
@@ -1208,12 +1423,24 @@ QRS_DEV void gram_product(const float *tile, int tile0, float *red)
                         mma_tf32(acc[mt][n], a, y[n][0], y[n][1]);
                 }
         }
+#line 68 "blocks/gram_panel.cuh"
+        if (i < tile0) {
+            fused_partial(red, acc, 0, 8 + (i & 1));
+            #pragma unroll
+            for (int mt = 0; mt < 2; mt++)
+                #pragma unroll
+                for (int n = 0; n < 4; n++)
+                    #pragma unroll
+                    for (int e = 0; e < 4; e++)
+                        acc[mt][n][e] = 0.0f;
+        }
+#line 79 "blocks/gram_panel.cuh"
     }
     fused_partial(red, acc, 0);
 }
 
-// Sums the shares into gram, both triangles.
-QRS_DEV void gram_total(const float *red, float *gram)
+// Sums the shares into gram, both triangles; with those of the top block into all.
+QRS_DEV void gram_total(const float *red, float *gram, float *all)
 {
     #pragma unroll
     for (int i = 0; i < 4; i++) {
@@ -1226,6 +1453,9 @@ QRS_DEV void gram_total(const float *red, float *gram)
         for (int v = 0; v < 8; v++)
             sum += at[v * 1024];
         gram[r * 36 + l] = sum;
+#line 98 "blocks/gram_panel.cuh"
+        all[r * 36 + l] = sum + (at[8192] + at[9216]);
+#line 100 "blocks/gram_panel.cuh"
     }
 }
 
@@ -1275,9 +1505,23 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
     }
 }
 
-// The recursion, threads 0..127: panel has stride 36; G of its rows from 32 on is in s->gram already, visible to them.
+// Threads 0..127: panel has stride 36; G of its rows from 32 on is in s->gram already, that of all its rows in s->rv, visible to them.
 QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s, float *tau)
 {
+#line 153 "blocks/gram_panel.cuh"
+    // Not where a column's weight is in the top block: what is below would be a small part of what is squared.
+    if (176 - first >= 64 && warp_all(s->gram[lane() * 37] >= 0x1p-3f * s->rv[lane() * 37])) {
+        static_assert(sizeof s->buffers >= 2 * sizeof(gram_narrow_pivots), "room for both");
+        const bool good = gram_narrow(panel, s->rv, s->rv, s->m, s->whole, (gram_narrow_pivots *)&s->buffers, tau);
+        if (threadIdx.x < 32)
+            s->good = warp_all(good) ? 2 : 0;
+        else
+            s->whole[threadIdx.x] = 0.0f;
+        bar_sync(1, 128);
+        if (s->good)
+            return;
+    }
+#line 166 "blocks/gram_panel.cuh"
     const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, tau, 176 - first, first + 32 >= 176, 128);
     if (threadIdx.x == 0)
         s->good = good;
@@ -1325,7 +1569,7 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
     const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
     const float t = tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
     const float left = sqrt_rn(warp_max((s->whole[l] + s->whole[32 + l]) + (s->whole[64 + l] + s->whole[96 + l])));
-    const bool good = t == 0.0f || (off <= 0.0001f && off * fminf(0x1p-6f * left, 1.0f) <= 3.0976e-05f);
+    const bool good = t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.0001f && off * fminf(0x1p-6f * left, 1.0f) <= 1e-06f);
     if (!warp_all(good))
         return false;
     block_sync(); // everybody has read tau, and is done with the panel
@@ -1340,7 +1584,7 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
     fused_give(c, panel - first * 36, tile0 + 2);
     return true;
 }
-#line 282 "families/fused.lua"
+#line 292 "families/fused.lua"
 
 #line 1 "blocks/fused_walk.cuh"
 // The finished panels' way to a block: where their V and T are, and the loop that applies them.
@@ -1355,22 +1599,22 @@ struct fused_matrix {
     u8 *v, *t;  // scratch
     u32 zero;   // bit p: panel p was zero throughout, so it has no reflectors (of this CTA's panels)
     u32 parity; // of the panels' mbarriers
-#line 16 "blocks/fused_walk.cuh"
+#line 17 "blocks/fused_walk.cuh"
 };
 
 // Byte offset of panel p's trapezoid among those before it (one plane).
 QRS_DEV int fused_trapezoid(int p) { return (p * 192 - 16 * p * (p - 1)) * 64; }
-#line 21 "blocks/fused_walk.cuh"
+#line 22 "blocks/fused_walk.cuh"
 QRS_DEV u8 *fused_v(int p) { return dynamic_smem() + 0 + fused_trapezoid(p); }
 QRS_DEV u8 *fused_t(int p) { return dynamic_smem() + 86016 + p * 4096; }
 
-#line 61 "blocks/fused_walk.cuh"
+#line 66 "blocks/fused_walk.cuh"
 
-#line 63 "blocks/fused_walk.cuh"
+#line 68 "blocks/fused_walk.cuh"
 // Places in each CTA of the cluster.
 QRS_DEV saddr fused_ready(int p) { return to_saddr(dynamic_smem() + 115200) + 8 * p; }
 QRS_DEV saddr fused_t_ready(int p) { return to_saddr(dynamic_smem() + 115248) + 8 * p; }
-#line 67 "blocks/fused_walk.cuh"
+#line 72 "blocks/fused_walk.cuh"
 // Before a matrix: what the panels of the other CTAs will bring.
 QRS_DEV void fused_expect()
 {
@@ -1390,9 +1634,9 @@ QRS_DEV void fused_came(u32 parity)
             mbar_wait(fused_t_ready(p), parity);
         }
 }
-#line 115 "blocks/fused_walk.cuh"
+#line 120 "blocks/fused_walk.cuh"
 
-#line 130 "blocks/fused_walk.cuh"
+#line 141 "blocks/fused_walk.cuh"
 
 // Applies panels 0 .. k-1 to block k. sums: W x 4 KB + 4,608 + 2,048 bytes a plane, for partial sums; every thread is done with them on return.
 QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matrix)
@@ -1400,7 +1644,7 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matri
     const int done = k < 6 ? k : 6;
     float *ws = sums + 8192;
     u8 *wp = (u8 *)sums + 37376;
-#line 138 "blocks/fused_walk.cuh"
+#line 149 "blocks/fused_walk.cuh"
     #pragma unroll 1
     for (int p = 0; p < done; p++) {
         const bool own = p % 2 == cluster_rank();
@@ -1411,47 +1655,47 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matri
         fused_apply(c, p, to_saddr(fused_v(p)), sums, ws, wp, fused_t(p), own ? 0 : fused_t_ready(p), matrix.parity);
     }
     block_sync();
-#line 214 "blocks/fused_walk.cuh"
+#line 218 "blocks/fused_walk.cuh"
 }
-#line 284 "families/fused.lua"
+#line 294 "families/fused.lua"
 
 QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau,
                                        i64 stride_tau, int *info, i64 batch, u8 *v_scratch, u8 *t_scratch)
 {
-#line 289 "families/fused.lua"
+#line 299 "families/fused.lua"
     release_next();
     wait_for_earlier();
-#line 292 "families/fused.lua"
+#line 302 "families/fused.lua"
     u8 *smem = dynamic_smem();
-#line 294 "families/fused.lua"
+#line 304 "families/fused.lua"
     gram_shared *gs = (gram_shared *)(smem + 156928);
-#line 296 "families/fused.lua"
+#line 306 "families/fused.lua"
     const int tid = (int)threadIdx.x;
     const i64 unit = blockIdx.x / 2; // the CTAs that share a matrix
     fused_matrix matrix = {v_scratch + unit * 0, t_scratch + unit * 0, 0, 0};
-#line 300 "families/fused.lua"
+#line 310 "families/fused.lua"
     const int rank = cluster_rank();
-#line 302 "families/fused.lua"
+#line 312 "families/fused.lua"
     i64 b = unit;
     int k = rank, flags = 0, turn = 0;
     fused_request(fused_all(), (float *)(smem + 176896), a + b * stride_a, lda, 32 * k);
     cp_async_commit();
-#line 307 "families/fused.lua"
+#line 317 "families/fused.lua"
     float *found_by = (float *)(smem + 115320); // what all CTAs found, in that of rank 0; matrices take turns
     if (tid < 12)
         mbar_init(fused_ready(tid), 1);
-#line 314 "families/fused.lua"
+#line 324 "families/fused.lua"
     fence_mbar_init();
     cluster_sync();
-#line 317 "families/fused.lua"
+#line 327 "families/fused.lua"
     fused_expect();
-#line 321 "families/fused.lua"
+#line 331 "families/fused.lua"
     cp_async_wait<0>();
     block_sync();
     int unused;
     fused_exponents(fused_all(), (float *)(smem + 176896), (fused_scales *)(smem + 114688), (fused_largest *)(smem + 110592), unused);
     block_sync();
-#line 327 "families/fused.lua"
+#line 337 "families/fused.lua"
     #pragma unroll 1
     while (b < batch) { // a column block a turn
         const int first = 32 * k, rows = 192 - first;
@@ -1459,28 +1703,28 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         float *sums = (float *)(smem + 115456); // where C is while in registers, or beside it
         fused_scales *scales = (fused_scales *)(smem + 114688 + turn * 132);
         float *stau = (float *)(smem + 114432) + 32 * turn;
-#line 335 "families/fused.lua"
+#line 345 "families/fused.lua"
         const int found = scales->found, ex = scales->exponent[lane()];
-#line 342 "families/fused.lua"
+#line 352 "families/fused.lua"
         const bool filled = found != 0, factor = filled && k < 6;
         flags |= found >> 1;
         if (filled) {
             fused_tile c;
-#line 349 "families/fused.lua"
+#line 359 "families/fused.lua"
             fused_take(c, tile, ex);
             block_sync(); // partial sums go where the tile lies
             fused_update(c, k, sums, matrix);
-#line 353 "families/fused.lua"
+#line 363 "families/fused.lua"
             fused_give(c, tile, 0);
             warp_sync();
-#line 357 "families/fused.lua"
+#line 367 "families/fused.lua"
             if (factor) {
                 gram_product(tile, 2 * k + 2, (float *)(smem + 115456));
                 block_sync();
-                gram_total((float *)(smem + 115456), gs->gram);
+                gram_total((float *)(smem + 115456), gs->gram, gs->rv);
                 block_sync();
             }
-#line 367 "families/fused.lua"
+#line 377 "families/fused.lua"
         } else if (k < 6) { // a zero block stays zero under any reflector
             matrix.zero |= 1u << k;
             if (tid < 32)
@@ -1489,9 +1733,9 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         const bool last = k + 2 >= 6;
         const i64 b_next = last ? b + gridDim.x / 2 : b;
         const int k_next = last ? rank : k + 2;
-#line 380 "families/fused.lua"
+#line 390 "families/fused.lua"
         block_sync();
-#line 382 "families/fused.lua"
+#line 392 "families/fused.lua"
         if (warp() < 4) {
             if (factor)
                 gram_factor(panel, first, gs, stau);
@@ -1507,44 +1751,44 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
         }
         block_sync();
-#line 402 "families/fused.lua"
+#line 412 "families/fused.lua"
         if (factor) {
-#line 404 "families/fused.lua"
+#line 414 "families/fused.lua"
             const bool by_gram = gram_finish(panel, first, gs, stau);
             if (!by_gram)
                 flags |= 2;
             if (!by_gram)
-#line 409 "families/fused.lua"
+#line 419 "families/fused.lua"
             fused_rows(panel, rows, 176 - first < 32 ? 176 - first : 32, (fused_step *)(smem + 110592), stau);
             block_sync();
         }
-#line 420 "families/fused.lua"
+#line 430 "families/fused.lua"
         // Four warps make T while the others write V. The next barrier of the block, behind what of the next block needs neither, ends it.
         if (k < 5 && warp() >= 4) {
             const fused_team team = {tid - 128, 128, (int)warp() - 4, 4, 2};
             if (true)
                 fused_reflectors(team, panel, rows, fused_v(k), fused_ready(k));
-#line 430 "families/fused.lua"
+#line 440 "families/fused.lua"
         }
         if (k < 5 && warp() < 4) {
             if (true)
                 fused_build_t(panel, rows, stau, (float *)(smem + 115456), (float *)(smem + 115456) + 8192, fused_t(k), fused_t_ready(k));
-#line 437 "families/fused.lua"
+#line 447 "families/fused.lua"
         }
-#line 443 "families/fused.lua"
+#line 453 "families/fused.lua"
         const fused_team writers = k < 5 ? fused_team{tid - 128, 128, (int)warp() - 4, 4, 2} : fused_all(); // who does not make T
         if (writers.thread >= 0)
             fused_leave(writers, tile, h + b * stride_h, ldh, k, scales->exponent, tau + b * stride_tau, stau);
-#line 462 "families/fused.lua"
+#line 472 "families/fused.lua"
         if (last) {
-#line 464 "families/fused.lua"
+#line 474 "families/fused.lua"
             if (tid == 0)
                 sts_remote(cluster_map(to_saddr(found_by + matrix.parity * 2 + rank), 0), (float)flags);
             fused_came(matrix.parity);
             cluster_sync(); // and nobody writes over V while it is applied elsewhere
-#line 469 "families/fused.lua"
+#line 479 "families/fused.lua"
             fused_expect();
-#line 471 "families/fused.lua"
+#line 481 "families/fused.lua"
             if (info && rank == 0 && tid == 0) {
                 for (int i = 0; i < 2; i++)
                     flags |= (int)found_by[matrix.parity * 2 + i];
@@ -1552,12 +1796,12 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
             matrix.parity ^= 1;
             matrix.zero = 0;
-#line 483 "families/fused.lua"
+#line 496 "families/fused.lua"
             flags = 0;
         }
-#line 486 "families/fused.lua"
+#line 499 "families/fused.lua"
         turn ^= 1;
-#line 488 "families/fused.lua"
+#line 501 "families/fused.lua"
         b = b_next;
         k = k_next;
     }

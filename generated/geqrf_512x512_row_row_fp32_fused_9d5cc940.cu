@@ -1,4 +1,4 @@
-#line 240 "families/fused.lua"
+#line 247 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -6,11 +6,11 @@
 #include "device/mma.cuh"
 #include "device/copy.cuh"
 #include "device/launch.cuh"
-#line 248 "families/fused.lua"
+#line 255 "families/fused.lua"
 #include "device/flag.cuh"
 #include "device/wgmma.cuh"
 #include "device/stmatrix.cuh"
-#line 255 "families/fused.lua"
+#line 262 "families/fused.lua"
 
 using namespace qrs;
 
@@ -588,13 +588,20 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
         s->side[l].pivot[64] = {0.0f, 0.0f};
     }
 
-#line 91 "blocks/gram_recursion.cuh"
+#line 84 "blocks/gram_recursion.cuh"
+    float live[8], xd[8]; // live: 1 for rows of P1, 0 for those that have become M's
     #pragma unroll
+    for (int k = 0; k < 8; k++) {
+        live[k] = 1.0f;
+        xd[k] = xb[k];
+    }
+#line 91 "blocks/gram_recursion.cuh"
+    #pragma unroll 1
     for (int jj = 0; jj < 8; jj++) {
-        const int top = jj, ahead = top + 1 < 8 ? top + 1 : top;
+        const int top = 0, ahead = top + 1 < 8 ? top + 1 : top;
         // Where its owner finds a lane's row, and will find it when registers have turned.
         const saddr owner_now = owner + ((l >> 2) - jj + top & 7) * 4;
-        const saddr owner_then = owner_now;
+        const saddr owner_then = owner + ((l >> 2) - jj - 1 & 7) * 4;
         #pragma unroll 1
         for (int jw = 0; jw < 4; jw++) {
             const int j = jj * 4 + jw;
@@ -605,7 +612,7 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
                 float sum[2] = {own ? row : 0.0f, (w > jw ? xb[top] : 0.0f) * x[top]};
                 #pragma unroll
                 for (int k = top + 1; k < 8; k++)
-                    sum[(k - top) & 1] = fmaf(xb[k], x[k], sum[(k - top) & 1]);
+                    sum[(k - top) & 1] = fmaf(xd[k], x[k], sum[(k - top) & 1]);
                 sts(my_share + side, sum[0] + sum[1]);
                 if (own) {
                     sts(pivot, f32x2{x[top], row});
@@ -661,6 +668,8 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
             for (int k = 7; k >= 0; k--) {
                 x[k] = fmaf(-g, xb[k], k == top && own && c > j ? 0.0f : x[k]);
                 xb[k] = fmaf(-gn, xb[k], next[k]);
+#line 164 "blocks/gram_recursion.cuh"
+                xd[k] = live[k] * xb[k];
 #line 166 "blocks/gram_recursion.cuh"
             }
             old_h = fmaf(-g, pj.y, pc.y);
@@ -672,6 +681,12 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, const float 
                 sts(base + 4544 + j * 16, f32x4{pj.x, squares, q, rho0});
             }
         }
+#line 177 "blocks/gram_recursion.cuh"
+        const float x0 = x[0], gram0 = gram[0], xb0 = xb[0], old0 = old_row[0];
+        #pragma unroll
+        for (int k = 0; k + 1 < 8; k++)
+            x[k] = x[k + 1], gram[k] = gram[k + 1], xb[k] = xb[k + 1], xd[k] = xd[k + 1], old_row[k] = old_row[k + 1], live[k] = live[k + 1];
+        x[7] = x0, gram[7] = gram0, xb[7] = xb0, old_row[7] = old0, live[7] = xd[7] = 0.0f;
 #line 183 "blocks/gram_recursion.cuh"
     }
     bar_sync(1, threads);
@@ -707,7 +722,34 @@ QRS_DEV void gram_split(float x, u32 &hi, u32 &lo)
     lo = as_u32(x - as_f32(hi));
 }
 
-#line 13 "blocks/gram_small.cuh"
+// Operands of a product of 16 x 8 x 8: on the left rows g, g + 8 of columns q, then of q + 4; on the right rows q, q + 4 of column g (g = lane / 4, q = lane % 4). An
+// accumulator's columns 2 q, 2 q + 1 can be either at once, if they count as q, q + 4 on both sides.
+struct gram_left {
+    u32 hi[4], lo[4];
+};
+struct gram_right {
+    u32 hi[2], lo[2];
+};
+QRS_DEV void gram_operand(gram_left &a, float v0, float v1, float v2, float v3)
+{
+    gram_split(v0, a.hi[0], a.lo[0]);
+    gram_split(v1, a.hi[1], a.lo[1]);
+    gram_split(v2, a.hi[2], a.lo[2]);
+    gram_split(v3, a.hi[3], a.lo[3]);
+}
+QRS_DEV void gram_operand(gram_right &b, float v0, float v1)
+{
+    gram_split(v0, b.hi[0], b.lo[0]);
+    gram_split(v1, b.hi[1], b.lo[1]);
+}
+QRS_DEV void gram_multiply(float (&d)[4], const gram_left &a, const gram_right &b)
+{
+    mma_tf32(d, a.hi, b.lo[0], b.lo[1]);
+    mma_tf32(d, a.lo, b.hi[0], b.hi[1]);
+    mma_tf32(d, a.hi, b.hi[0], b.hi[1]);
+}
+
+#line 40 "blocks/gram_small.cuh"
 // to = from + A B (from null: 0) times `sign`, 32 x 32 x 32, rows 68 apart, all in shared memory, where `to` may be any of the others. A(i, k) is
 // a[68 i + k], or with `turned` a[68 k + i]. All 256 threads, two products at once: warps 0-3 one, warps 4-7 another; a warp forms a quarter,
 // or nothing where its `to` is null. Synchronises between and after.
@@ -764,8 +806,7 @@ QRS_CALL void gram_product(float *to, const float *from, const float *a, bool tu
 // The block of T above those of its diagonal.
 //
 // Parameters: LDG, LDT: rows of V'V and of T lie so far apart.
-// T12 = -T11 (S12 T22) of the halves in t (32 x 32), as two transposed products whose first result is at once the second's operand: a
-// lane's pair of columns 2 q, 2 q + 1 of it counts as k = q and k = q + 4, in both operands alike. s: V'V.
+// T12 = -T11 (S12 T22) of the halves in t (32 x 32), as two transposed products whose first result is at once the second's operand (gram_small.cuh). s: V'V.
 QRS_DEV void t_corner(const float *s, float *t)
 {
     const int g = lane() >> 2, q = lane() & 3;
@@ -777,38 +818,26 @@ QRS_DEV void t_corner(const float *s, float *t)
             y[n][e] = z[n][e] = 0.0f;
     #pragma unroll
     for (int k = 0; k < 16; k += 8) { // (S12 T22)' = T22' S12'
-        u32 a[4], al[4], b[2][2], bl[2][2];
-        #pragma unroll
-        for (int e = 0; e < 4; e++)
-            gram_split(t[(16 + k + q + (e >> 1) * 4) * 68 + 16 + g + (e & 1) * 8], a[e], al[e]);
-        #pragma unroll
-        for (int n = 0; n < 2; n++)
-            #pragma unroll
-            for (int e = 0; e < 2; e++)
-                gram_split(s[(8 * n + g) * 68 + 16 + k + q + 4 * e], b[n][e], bl[n][e]);
+        const float *from = t + (16 + k + q) * 68 + 16 + g;
+        gram_left a;
+        gram_operand(a, from[0], from[8], from[272], from[280]);
         #pragma unroll
         for (int n = 0; n < 2; n++) {
-            mma_tf32(y[n], a, bl[n][0], bl[n][1]);
-            mma_tf32(y[n], al, b[n][0], b[n][1]);
-            mma_tf32(y[n], a, b[n][0], b[n][1]);
+            gram_right b;
+            gram_operand(b, s[(8 * n + g) * 68 + 16 + k + q], s[(8 * n + g) * 68 + 20 + k + q]);
+            gram_multiply(y[n], a, b);
         }
     }
     #pragma unroll
     for (int k = 0; k < 2; k++) { // T12' = -(S12 T22)' T11'
-        u32 a[4], al[4];
-        gram_split(-y[k][0], a[0], al[0]);
-        gram_split(-y[k][2], a[1], al[1]);
-        gram_split(-y[k][1], a[2], al[2]);
-        gram_split(-y[k][3], a[3], al[3]);
+        gram_left a;
+        gram_operand(a, -y[k][0], -y[k][2], -y[k][1], -y[k][3]);
         #pragma unroll
         for (int n = 0; n < 2; n++) {
-            u32 b[2], bl[2];
-            #pragma unroll
-            for (int e = 0; e < 2; e++)
-                gram_split(t[(8 * n + g) * 68 + 8 * k + 2 * q + e], b[e], bl[e]);
-            mma_tf32(z[n], a, bl[0], bl[1]);
-            mma_tf32(z[n], al, b[0], b[1]);
-            mma_tf32(z[n], a, b[0], b[1]);
+            const float *from = t + (8 * n + g) * 68 + 8 * k + 2 * q;
+            gram_right b;
+            gram_operand(b, from[0], from[1]);
+            gram_multiply(z[n], a, b);
         }
     }
     #pragma unroll
@@ -858,6 +887,320 @@ QRS_CALL void small_t(const float *gram, const float *tau, float *t)
     }
     warp_sync();
     t_corner(gram, t);
+}
+#line 1 "blocks/gram_whole.cuh"
+// A panel of 64 columns from its whole Gram matrix, for panels much taller than wide: no sums over rows, so a column costs little more than its scalars.
+//
+// With X the top block (64 x 64) and G = P'P of all rows, for j = 0..63 (Householder reconstruction: Ballard, Demmel, Grigori, Jacquelin, Nguyen,
+// Solomonik 2014, with M taken along by Gauss-Jordan steps):
+//   r = G[j,:] / sqrt(G[j,j]); G -= r'r;
+//   s = -sign(X[j,j]); R[j,:] = s r; n = X[j,:] - R[j,:], zero before column j; tau = |n[j]| / r[j];
+//   X[i,:] -= (X[i,j] / n[j]) n and X[i,j] -> X[i,j] / n[j] for i /= j; X[j,:] = -n / n[j], X[j,j] = 1 / n[j].
+// Then X holds V's top block below its diagonal, and on and above it M, the inverse of the matrix of all n: V2 = P2 M. All of P's conditioning is
+// squared, where the recursion squares that of the rows below only: with 128 rows and more a random panel loses 10 eps, with 64 thousands.
+// A zero column gets no reflector (r = 0, 1 / n[j] taken as 0). After it only zero columns may come: another one's G would lack row j.
+//
+// Eight columns at a time. With J their numbers, D = X[J,J] and N the rows n of J:
+//   D + S R[J,J] = L U by rows, each sign when its row is reached; N = L^-1 (X[J,:] + S R[J,:]), S = diag(sign); E = X[i,J] U^-1 for rows i outside J,
+//   E = U^-1 for the rows J; X -= E N, the rows J from zero; then E is final in columns J (V below, M above), and L is V's within J.
+// Products are tensor cores': three of TF32 (gram_small.cuh).
+//
+// Parameters: LD: row stride of X, G and R; LDM: of M; LEAST: share of a column's square that must be left of it.
+// Layout: G is a block of columns ahead of X. Of eight warps four hold X, 16 rows each, two hold G, 32 rows each, and one each factors the 8 x 8 blocks of G
+// and of X. That is the chain: while a block is factored the others do what is left to do for the one before it, and of a block's products the next
+// 8 x 8 block comes first. Rows lie as accumulators: of 16 rows and the n-th block of columns, counted from the block at work, y[n] is (row g, columns 2 q, 2 q + 1),
+// (row g + 8, the same). An 8 x 8 block lies in a warp likewise, and so can be an operand at once if k = 2 q, 2 q + 1 count as q, q + 4 on both sides
+// (gram_small.cuh). The rows of R and N come out transposed, as accumulators of a row a column, which are operands too.
+#line 24 "blocks/gram_whole.cuh"
+struct gram_rows { // of the block at work: what is left of G's and X's
+    float g[8][68], x[8][68];
+};
+struct gram_pivots {
+    gram_rows rows[2];                  // by parity of the block
+    float r[2][8][8];                   // R's diagonal block, upper half
+    float dg[8][8], dx[8][8];           // the 8 x 8 blocks of G and of X
+    float lg[8][8], lx[8][8], u[8][8], sign[8]; // their factors: G's L^-1; X's L^-1, U^-1 and signs
+};
+
+// Two blocks of columns from number `block` on of a block's rows, transposed: 0 past the last one. from: the block's first row.
+QRS_DEV void gram_columns(float (&v)[4], const float *from, int stride, int block)
+{
+    const float *at = from + ((int)lane() & 3) * 2 * stride + 8 * block + ((int)lane() >> 2);
+    #pragma unroll
+    for (int e = 0; e < 4; e++)
+        v[e] = block + (e & 1) < 8 ? at[(e >> 1) * stride + 8 * (e & 1)] : 0.0f;
+}
+
+// What a block's steps take off: rows (their operand has the sign turned) times columns, which are found by c from the block's rows, with X from those and R's.
+struct gram_factors {
+    gram_left a[2];
+    gram_right c;
+    float s[2];
+};
+// The PAIR-th pair of blocks of columns after `block` of M 16 rows: y moves up by one. r: R's rows of the block, or null.
+template <int M, int PAIR>
+QRS_DEV void gram_take(float (&y)[2][8][4], const gram_factors &f, const float (*from)[68], const float *r, int block)
+{
+    if (block + 2 * PAIR + 1 >= 8)
+        return;
+    float v[4], plus[4], columns[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    gram_left u;
+    gram_columns(v, from[0], 68, block + 2 * PAIR + 1);
+    if (M == 1) { // X
+        gram_columns(plus, r, 68, block + 2 * PAIR + 1);
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            v[e] = fmaf(f.s[e >> 1], plus[e], v[e]);
+    }
+    gram_operand(u, v[0], v[1], v[2], v[3]);
+    gram_multiply(columns, u, f.c);
+    #pragma unroll
+    for (int n = 0; n < (PAIR == 3 ? 1 : 2); n++) {
+        gram_right b;
+        gram_operand(b, columns[2 * n], columns[2 * n + 1]);
+        #pragma unroll
+        for (int i = 0; i < M; i++) {
+            #pragma unroll
+            for (int e = 0; e < 4; e++)
+                y[i][2 * PAIR + n][e] = y[i][2 * PAIR + n + 1][e];
+            gram_multiply(y[i][2 * PAIR + n], f.a[i], b);
+        }
+    }
+}
+template <int M> QRS_DEV void gram_take_rest(float (&y)[2][8][4], const gram_factors &f, const float (*from)[68], const float *r, int block)
+{
+    if (block < 0)
+        return;
+    gram_take<M, 1>(y, f, from, r, block);
+#line 85 "blocks/gram_whole.cuh"
+    gram_take<M, 2>(y, f, from, r, block);
+#line 85 "blocks/gram_whole.cuh"
+    gram_take<M, 3>(y, f, from, r, block);
+#line 87 "blocks/gram_whole.cuh"
+}
+// Of 16 rows the eight of a block: its own columns to d; those behind to rows.
+QRS_DEV void gram_give_block(const float (&y)[8][4], float (*d)[8], int block)
+{
+    const int g = (int)lane() >> 2, q = (int)lane() & 3;
+    *(f32x2 *)(d[g] + 2 * q) = {block & 1 ? y[0][2] : y[0][0], block & 1 ? y[0][3] : y[0][1]};
+}
+QRS_DEV void gram_give_rows(const float (&y)[8][4], float (*rows)[68], int block)
+{
+    const int g = (int)lane() >> 2, q = (int)lane() & 3;
+    #pragma unroll
+    for (int n = 1; n < 8; n++)
+        if (block + n < 8)
+            *(f32x2 *)(rows[g] + 8 * (block + n) + 2 * q) = {block & 1 ? y[n][2] : y[n][0], block & 1 ? y[n][3] : y[n][1]};
+}
+
+// Cholesky steps of an 8 x 8 block of G: L^-1 to low, R to r.
+QRS_DEV void gram_cholesky(const float (*from)[8], float (*low)[8], float (*r)[8])
+{
+    const int g = (int)lane() >> 2, q = (int)lane() & 3;
+    const f32x2 own = *(const f32x2 *)(from[g] + 2 * q);
+    float d[2] = {own.x, own.y}, z[2] = {g == 2 * q ? 1.0f : 0.0f, g == 2 * q + 1 ? 1.0f : 0.0f}, scale = 0.0f; // the block; L^-1, both less 1 / sqrt(pivot) a row
+    // Rows 2 t and 2 t + 1. at: where the first pivot is; mine: where a row's entries of the two columns are; row: where a column's entries of the first
+    // row are; below: how far this row is.
+    #pragma unroll 1
+    for (int at = 0, mine = 4 * g, row = q, below = g; at < 36; at += 9, mine++, row += 8, below -= 2) {
+        const float p00 = shfl(d[0], at), p01 = shfl(d[1], at), p11 = shfl(d[1], at + 4), c0 = shfl(d[0], mine), c1 = shfl(d[1], mine);
+        const float root0 = p00 == 0.0f ? 0.0f : rsqrt_normal(p00), w0 = root0 * root0, l10 = p01 * w0, next = fmaf(-l10, p01, p11),
+                    root1 = next == 0.0f ? 0.0f : rsqrt_normal(next);
+        const float f0 = below > 0 ? c0 * w0 : 0.0f, f1 = below > 1 ? fmaf(-f0, p01, c1) * (root1 * root1) : 0.0f;
+        #pragma unroll
+        for (int x = 0; x < 2; x++) {
+            const float d0 = shfl(d[x], row), d1 = shfl(d[x], row + 4), z0 = shfl(z[x], row), z1 = shfl(z[x], row + 4);
+            d[x] = fmaf(-f1, fmaf(-l10, d0, d1), fmaf(-f0, d0, d[x]));
+            z[x] = fmaf(-f1, fmaf(-l10, z0, z1), fmaf(-f0, z0, z[x]));
+        }
+        scale = below == 0 ? root0 : below == 1 ? root1 : scale;
+    }
+    *(f32x2 *)(r[g] + 2 * q) = {scale * d[0], scale * d[1]};
+    *(f32x2 *)(low[g] + 2 * q) = {scale * z[0], scale * z[1]};
+}
+
+// Gauss-Jordan steps of an 8 x 8 block of X with R's: to p; L and R to rv, where the block's place is, n's diagonal to sizes.
+QRS_DEV void gram_jordan(gram_pivots &p, const float (*r)[8], float *rv, float *sizes)
+{
+    const int g = (int)lane() >> 2, q = (int)lane() & 3;
+    const f32x2 own = *(const f32x2 *)(p.dx[g] + 2 * q), r2 = *(const f32x2 *)(r[g] + 2 * q);
+    float d[2] = {own.x, own.y}, z[2] = {g == 2 * q ? 1.0f : 0.0f, g == 2 * q + 1 ? 1.0f : 0.0f}, sign = 0.0f, size = 0.0f; // the block, which becomes L and U^-1; L^-1
+    const float *diagonal = r[0], *rows_of_r = r[0] + 2 * q;
+    #pragma unroll 1
+    for (int at = 0, mine = 4 * g, row = q, below = g, right = q; at < 36; at += 9, mine++, row += 8, below -= 2, right--, diagonal += 18, rows_of_r += 16) { // as in gram_cholesky
+        const float p00 = shfl(d[0], at), p01 = shfl(d[1], at), p10 = shfl(d[0], at + 4), p11 = shfl(d[1], at + 4), c0 = shfl(d[0], mine), c1 = shfl(d[1], mine);
+        const f32x2 r0 = *(const f32x2 *)diagonal, row0 = *(const f32x2 *)rows_of_r, row1 = *(const f32x2 *)(rows_of_r + 8);
+        const float r1 = diagonal[9];
+        // The second pivot by way of their determinant: the reciprocals need not wait for each other, nor the magnitudes for signs.
+        const float s0 = copysignf(1.0f, p00), size0 = fabsf(p00) + r0.x, n00 = s0 * size0, n01 = fmaf(s0, r0.y, p01), det = fmaf(p11, n00, -p10 * n01);
+        const float s1 = copysignf(s0, det) * s0, inv0 = r0.x == 0.0f ? 0.0f : s0 * rcp_normal(size0),
+                    inv1 = r1 == 0.0f ? 0.0f : s1 * (size0 * rcp_normal(fmaf(r1, size0, fabsf(det))));
+        const float low = p10 * inv0, n11 = fmaf(s1, r1, fmaf(-low, n01, p11));
+        const bool first = below == 0, second = below == 1;
+        const float f0 = first ? inv0 : c0 * inv0, f1 = second ? inv1 : fmaf(-f0, n01, first ? 0.0f : c1) * inv1;
+        const float own0 = second ? 0.0f : f0, below0 = below > 0 ? f0 : 0.0f, below1 = below > 1 ? f1 : 0.0f;
+        #pragma unroll
+        for (int x = 0; x < 2; x++) {
+            const float d0 = shfl(d[x], row), d1 = shfl(d[x], row + 4), z0 = shfl(z[x], row), z1 = shfl(z[x], row + 4);
+            const float n0 = fmaf(s0, x ? row0.y : row0.x, d0), n1 = fmaf(s1, x ? row1.y : row1.x, fmaf(-low, n0, d1));
+            const float past = fmaf(-f1, n1, fmaf(-own0, n0, first || second ? 0.0f : d[x]));
+            d[x] = right > 0 ? past : right == 0 ? (x ? f1 : f0) : d[x];
+            z[x] = fmaf(-below1, fmaf(-low, z0, z1), fmaf(-below0, z0, z[x]));
+        }
+        sign = first ? s0 : second ? s1 : sign;
+        size = first ? n00 : second ? n11 : size;
+    }
+    const bool low0 = g > 2 * q, low1 = g > 2 * q + 1;
+    *(f32x2 *)(p.lx[g] + 2 * q) = {z[0], z[1]};
+    *(f32x2 *)(p.u[g] + 2 * q) = {low0 ? 0.0f : d[0], low1 ? 0.0f : d[1]};
+    *(f32x2 *)(rv + g * 68 + 2 * q) = {low0 ? d[0] : r2.x, low1 ? d[1] : r2.y};
+    if (q == 0) {
+        p.sign[g] = sign;
+        sizes[g] = size;
+    }
+}
+
+// 16 rows from `from` on.
+QRS_DEV void gram_load(float (&y)[8][4], const float *from)
+{
+    from += ((int)lane() >> 2) * 68 + ((int)lane() & 3) * 2;
+    #pragma unroll
+    for (int n = 0; n < 8; n++) {
+        const f32x2 a = *(const f32x2 *)(from + 8 * n), b = *(const f32x2 *)(from + 544 + 8 * n);
+        y[n][0] = a.x, y[n][1] = a.y, y[n][2] = b.x, y[n][3] = b.y;
+    }
+}
+
+// A block's products by the warp that holds rows 32 w.. of G, once it is factored: R's rows to rv, the next 8 x 8 block to dg.
+QRS_DEV void gram_step_g(float (&y)[2][8][4], gram_factors &f, gram_pivots *s, float *rv, int block, int w)
+{
+    const int g = (int)lane() >> 2, q = (int)lane() & 3;
+    const gram_rows &now = s->rows[block & 1];
+    gram_operand(f.c, s->lg[g][2 * q], s->lg[g][2 * q + 1]);
+    #pragma unroll
+    for (int i = 0; i < 2; i++) { // R's columns of these rows' numbers
+        const int mine = 4 * w + 2 * i;
+        float v[4], rows[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        gram_columns(v, now.g[0], 68, mine);
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            v[e] = mine + (e & 1) > block ? v[e] : 0.0f;
+        gram_left a;
+        gram_operand(a, v[0], v[1], v[2], v[3]);
+        gram_multiply(rows, a, f.c);
+        gram_operand(f.a[i], -rows[0], -rows[2], -rows[1], -rows[3]);
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            if (mine + (e >> 1) > block)
+                rv[(8 * block + 2 * q + (e & 1)) * 68 + 8 * mine + 8 * (e >> 1) + g] = rows[e];
+    }
+    gram_take<2, 0>(y, f, now.g, nullptr, block);
+    #pragma unroll
+    for (int i = 0; i < 2; i++)
+        if (block + 1 >> 1 == 2 * w + i)
+            gram_give_block(y[i], s->dg, block + 1);
+}
+
+// The same by the warp that holds rows 16 w.. of X. m: M, row stride 68.
+QRS_DEV void gram_step_x(float (&y)[2][8][4], gram_factors &f, gram_pivots *s, float *rv, float *m, int block, int w)
+{
+    const int g = (int)lane() >> 2, q = (int)lane() & 3, j = 8 * block;
+    const bool own = w == block >> 1, odd = block & 1;
+    gram_left a;
+    {
+        const float one[2] = {g == 2 * q ? 1.0f : 0.0f, g == 2 * q + 1 ? 1.0f : 0.0f};
+        const bool up = own && !odd, down = own && odd;
+        gram_operand(a, up ? one[0] : y[0][0][0], down ? one[0] : y[0][0][2], up ? one[1] : y[0][0][1], down ? one[1] : y[0][0][3]);
+    }
+    gram_right b;
+    gram_operand(b, s->u[2 * q][g], s->u[2 * q + 1][g]);
+    gram_operand(f.c, s->lx[g][2 * q], s->lx[g][2 * q + 1]);
+    f.s[0] = s->sign[2 * q];
+    f.s[1] = s->sign[2 * q + 1];
+    if (own) // its rows J start from zero
+        #pragma unroll
+        for (int n = 1; n < 8; n++)
+            #pragma unroll
+            for (int e = 0; e < 4; e++)
+                y[0][n][e] = odd == (e >> 1) ? 0.0f : y[0][n][e];
+    float rows[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    gram_multiply(rows, a, b);
+    gram_operand(f.a[0], -rows[0], -rows[2], -rows[1], -rows[3]);
+    gram_take<1, 0>(y, f, s->rows[block & 1].x, rv + j * 68, block);
+    if (w == block + 1 >> 1)
+        gram_give_block(y[0], s->dx, block + 1);
+    #pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const int row = 16 * w + 8 * half + g;
+        const bool below = 2 * w + half > block;
+        const f32x2 v = {rows[2 * half], rows[2 * half + 1]};
+        if (below)
+            *(f32x2 *)(rv + row * 68 + j + 2 * q) = v;
+        *(f32x2 *)(m + row * 68 + j + 2 * q) = below ? f32x2{0.0f, 0.0f} : v;
+    }
+}
+
+// Threads 0..255 call. x: top block (64 x 64); rv (may be its place): becomes R on and above the diagonal and V below. gram: G; left, right: M's halves, columns
+// keeping their numbers (right may be G's place). whole: G's diagonal. Returns false, in some thread, unless the pivots can be trusted. Synchronises.
+QRS_CALL bool gram_whole(const float *x, const float *gram, float *rv, float *left, float *right, float *whole, gram_pivots *s, float *tau)
+{
+    const int tid = threadIdx.x, w = shfl((int)warp(), 0);
+    const bool of_x = w >= 4, of_g = w < 2; // the other two factor
+    float y[2][8][4];
+    gram_factors f; // none yet, but defined: an undefined register would live from the kernel's start
+    gram_operand(f.a[0], 0.0f, 0.0f, 0.0f, 0.0f);
+    f.a[1] = f.a[0];
+    gram_operand(f.c, 0.0f, 0.0f);
+    f.s[0] = f.s[1] = 0.0f;
+    #pragma unroll
+    for (int i = 0; i < 2; i++)
+        gram_load(y[i], of_x ? x + 16 * (w - 4) * 68 : gram + (32 * (w & 1) + 16 * i) * 68);
+    if (tid < 64)
+        whole[tid] = gram[tid * 69];
+    if (w == 0 || w == 4)
+        gram_give_block(y[0], of_x ? s->dx : s->dg, 0);
+    #pragma unroll 1
+    for (int round = 0; round <= 8; round++) { // block `round` of G, and the one before it of X
+        const int block = of_x ? round - 1 : round;
+        const bool live = of_x ? block >= 0 : of_g && block < 8 && 4 * w + 3 >= block; // else it comes, or all its rows are finished
+        bar_sync(1, 256);
+        if (live && of_x) {
+            gram_take_rest<1>(y, f, s->rows[~block & 1].x, rv + (8 * block - 8) * 68, block - 1);
+            if (block >> 1 == w - 4)
+                gram_give_rows(y[0], s->rows[block & 1].x, block);
+        } else if (live) {
+            gram_take_rest<2>(y, f, s->rows[~block & 1].g, nullptr, block - 1);
+            #pragma unroll
+            for (int i = 0; i < 2; i++)
+                if (block >> 1 == 2 * w + i)
+                    gram_give_rows(y[i], s->rows[block & 1].g, block);
+        } else if (w == 2 && block < 8) {
+            gram_cholesky(s->dg, s->lg, s->r[block & 1]);
+        } else if (w == 3 && block > 0) {
+            gram_jordan(*s, s->r[~block & 1], rv + (block - 1) * 552, tau + 8 * (block - 1));
+        }
+        bar_sync(1, 256);
+        if (live && of_x)
+            gram_step_x(y, f, s, rv, block < 4 ? left : right, block, w - 4);
+        else if (live)
+            gram_step_g(y, f, s, rv, block, w);
+    }
+    bar_sync(1, 256);
+    #pragma unroll
+    for (int i = 0; i < 4; i++) { // R's signs
+        const int row = 16 * i + tid / 16, col = 4 * (tid & 15);
+        f32x4 *to = (f32x4 *)(rv + row * 68 + col);
+        const f32x4 v = *to;
+        const float sign = -copysignf(1.0f, tau[row]);
+        *to = {row > col ? v.x : sign * v.x, row > col + 1 ? v.y : sign * v.y, row > col + 2 ? v.z : sign * v.z, row > col + 3 ? v.w : sign * v.w};
+    }
+    bar_sync(1, 256);
+    if (tid >= 64)
+        return true;
+    // What cancelled cannot be trusted, nor a zero that only cancellation made. NaN fails.
+    const float r = fabsf(rv[tid * 69]), of = whole[tid];
+    tau[tid] = r == 0.0f ? 0.0f : div_rn(fabsf(tau[tid]), r);
+    return r == 0.0f ? of == 0.0f && (tid == 63 || whole[tid + 1] == 0.0f) : r * r >= 1e-6f * of;
 }
 #line 1 "blocks/gram_pair.cuh"
 // A panel of 64 columns as two Gram recursions of 32 with a block update between them: 64 at once cost 454 cycles a column, two of 32 about 300.
@@ -937,7 +1280,7 @@ QRS_CALL bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
 // A panel of 64 columns in registers (the fragments of fused_wide.cuh): Gram recursion on the top block, everything tall by warpgroup products,
 // and a plain column-by-column way to fall back to.
 //
-// Parameters: M, N, K, NT, J, LIMIT, LOOSE (gram_panel.cuh), OUT; WHOLE: tall panels by gram_whole.cuh.
+// Parameters: M, N, K, NT, J, LIMIT, LOOSE (gram_panel.cuh), OUT; WHOLE: tall panels by gram_whole.cuh, WEIGH: where no column's weight is in the top block.
 
 // Exponent that brings `most` to [32, 64), bounded so that its powers of two are normal.
 QRS_DEV int wide_shift(float most)
@@ -1094,6 +1437,49 @@ QRS_DEV void wide_pack(wide_tile &c, u8 *v, int begin, int tiles, bool low, wide
     block_sync();
 }
 
+// What wide_pack made of a tile, back. f: s->up of the thread's two columns.
+QRS_DEV void wide_unpack(float (&x)[32], saddr tile, const float (&f)[2])
+{
+    #pragma unroll
+    for (int step = 0; step < 4; step++) {
+        u32 hi[4], lo[4];
+        ldmatrix_x4_trans(hi, tile + wide_place(step));
+        ldmatrix_x4_trans(lo, tile + 65536 + wide_place(step));
+        #pragma unroll
+        for (int i = 0; i < 4; i++) {
+            float y[4];
+            unpack_f16(hi[i], y[0], y[1]);
+            unpack_f16(lo[i], y[2], y[3]);
+            x[8 * step + 2 * i] = (y[0] + y[2]) * f[i & 1];
+            x[8 * step + 2 * i + 1] = (y[1] + y[3]) * f[i & 1];
+        }
+    }
+}
+#line 180 "blocks/fused_wide_panel.cuh"
+// All of it, but for the top block, to c.
+QRS_DEV void wide_restore(wide_tile &c, u8 *v, int tiles, const wide_shared *s)
+{
+    const float f[2] = {s->up[wide_column(0)], s->up[wide_column(1)]};
+    #pragma unroll 1
+    for (int t = wide_group(); t < 8; t += 2) { // the registers go round
+        float x[32];
+        #pragma unroll
+        for (int i = 0; i < 32; i++)
+            x[i] = 0.0f;
+        if (t > 0 && t < tiles)
+            wide_unpack(x, to_saddr(v) + t * 8192, f);
+        #pragma unroll
+        for (int j = 0; j + 1 < 4; j++)
+            #pragma unroll
+            for (int i = 0; i < 32; i++)
+                c[j][i] = c[j + 1][i];
+        #pragma unroll
+        for (int i = 0; i < 32; i++)
+            c[3][i] = x[i];
+    }
+}
+#line 203 "blocks/fused_wide_panel.cuh"
+
 // M, where gram_pair leaves it, to s->half as fp16 pairs, a column a row of 128 bytes. Its rows take P2's powers of two, its columns get their own:
 // s->back takes them away again. Synchronises.
 QRS_CALL void wide_pack_m(wide_shared *s)
@@ -1234,20 +1620,7 @@ QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, fl
         #pragma unroll 1
         for (int tile = wg; tile < tiles; tile += 2) {
             float x[32];
-            #pragma unroll
-            for (int step = 0; step < 4; step++) {
-                u32 hi[4], lo[4];
-                ldmatrix_x4_trans(hi, sv + tile * 8192 + wide_place(step));
-                ldmatrix_x4_trans(lo, sv + 65536 + tile * 8192 + wide_place(step));
-                #pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    float y[4];
-                    unpack_f16(hi[i], y[0], y[1]);
-                    unpack_f16(lo[i], y[2], y[3]);
-                    x[8 * step + 2 * i] = (y[0] + y[2]) * f[i & 1];
-                    x[8 * step + 2 * i + 1] = (y[1] + y[3]) * f[i & 1];
-                }
-            }
+            wide_unpack(x, sv + tile * 8192, f);
             if (tile == 0)
                 #pragma unroll
                 for (int i = 0; i < 8; i++) {
@@ -1275,7 +1648,7 @@ QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, fl
         }
     // A warp that is to give the next column updates that one first, and its others when it has; it finds out by a barrier a warp. The eight places where
     // columns go round suffice: who writes to one again has read a column of every other warp since, and they had read this one by then.
-    const saddr given = to_saddr(dynamic_smem()) + 213536;
+    const saddr given = to_saddr(dynamic_smem()) + 229920;
     float x[4][4], f = 0.0f;
     #pragma unroll
     for (int r = 0; r < 4; r++)
@@ -1445,15 +1818,15 @@ QRS_DEV void wide_put_t(const float *t, u8 *to)
     }
 }
 
-#line 513 "blocks/fused_wide_panel.cuh"
+#line 543 "blocks/fused_wide_panel.cuh"
 // The top block of panel k, finished, from s->rv to H; to s->gram as V's, with its ones and zeros, and sums of squares of what is below the ones.
 QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, wide_shared *s)
 {
     const int col = threadIdx.x & 63, part = threadIdx.x >> 6;
-#line 518 "blocks/fused_wide_panel.cuh"
+#line 548 "blocks/fused_wide_panel.cuh"
     const power_of_two f = make_power_of_two(exponent[col] - QRS_LIFT);
     out += (64 * k + part) * ldh + 64 * k + col;
-#line 529 "blocks/fused_wide_panel.cuh"
+#line 559 "blocks/fused_wide_panel.cuh"
     float square = 0.0f;
     #pragma unroll 4
     for (int i = 0; i < 16; i++) {
@@ -1461,15 +1834,35 @@ QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, w
         const float y = s->rv[at], x = row > col ? y : 0.0f;
         s->gram[at] = row == col ? 1.0f : x;
         square = fmaf(x, x, square);
-#line 537 "blocks/fused_wide_panel.cuh"
+#line 567 "blocks/fused_wide_panel.cuh"
         if (true)
             *out = row > col ? y : times(f, y);
         out += 4 * ldh;
-#line 541 "blocks/fused_wide_panel.cuh"
+#line 571 "blocks/fused_wide_panel.cuh"
     }
     s->columns.top[part][col] = square;
 }
 
+#line 576 "blocks/fused_wide_panel.cuh"
+// Whether the top block has more than seven eighths of a column's square (G being that of all rows). Synchronises.
+QRS_DEV bool wide_leans(wide_shared *s)
+{
+    const int tid = threadIdx.x;
+    float sum = 0.0f;
+    #pragma unroll 4
+    for (int i = 0; i < 16; i++) {
+        const float x = s->rv[(16 * (tid >> 6) + i) * 68 + (tid & 63)];
+        sum = fmaf(x, x, sum);
+    }
+    s->columns.top[tid >> 6][tid & 63] = sum;
+    block_sync();
+    bool leans = false;
+    if (tid < 64)
+        leans = !((s->columns.top[0][tid] + s->columns.top[1][tid]) + (s->columns.top[2][tid] + s->columns.top[3][tid]) <= 0.875f * s->gram[tid * 69]);
+    return shfl((int)block_any(leans), 0);
+}
+
+#line 595 "blocks/fused_wide_panel.cuh"
 // Writes block k to H, and before that, with `panel`, factors it from tile k down: tau to shared memory, V's planes, with the low one if `low`, on
 // their way to scratch when some block comes `later`. t: T's place, until then the top block's for a second attempt. Returns true when the Gram recursion did
 // not do. Synchronises before.
@@ -1477,7 +1870,7 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
                         bool later, bool low, wide_shared *s, float *tau)
 {
     const int steps = 512 - 64 * k < 64 ? 512 - 64 * k : 64, tiles = panel ? 8 - k : 0, turn = k < 8 ? k : 0;
-    const bool tall = false; // its whole Gram matrix will do
+    bool tall = 512 - 64 * k >= 128; // its whole Gram matrix will do
     bool rows = false;
     block_sync(); // everybody is done with the update, and knows the exponents
     float f[2] = {wide_apply(c, 0, exponent[wide_column(0)] - QRS_LIFT, tiles), wide_apply(c, 1, exponent[wide_column(1)] - QRS_LIFT, tiles)};
@@ -1487,14 +1880,23 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
         wide_write(c, v, out, ldh, 64 * k, turn, pass ? 64 * k + 64 : 0, panel && pass == 0 ? 64 * k : 512, f);
         if (!panel || (pass && !later))
             return rows;
-        if (pass == 0) {
+        if (pass == 0)
             wide_take_top(c[0], s->rv, (f32x4 *)t);
-            wide_measure(c, tall ? 0 : 1, tiles, s);
+#line 615 "blocks/fused_wide_panel.cuh"
+        #pragma unroll 1
+        for (;;) { // once more without the top block, if that is where the weight is
+            if (pass == 0)
+                wide_measure(c, tall ? 0 : 1, tiles, s);
+            wide_pack(c, v, tall || pass ? 0 : 1, tiles, pass == 0 || shfl((int)low, 0), s);
+            if (pass || !tall || !wide_leans(s))
+                break;
+            tall = false;
+            wide_restore(c, v, tiles, s);
         }
-        wide_pack(c, v, 1 - pass, tiles, pass == 0 || shfl((int)low, 0), s);
+#line 630 "blocks/fused_wide_panel.cuh"
         if (pass)
             break;
-        const bool good = 
+        const bool good = tall ? gram_whole(s->rv, s->gram, s->rv, s->half, s->gram, s->whole, (gram_pivots *)(t + 16384), tau) :
                           gram_pair(s, tau, steps, k == 7);
         rows = block_any(!good);
         #pragma unroll 1
@@ -1531,7 +1933,7 @@ template <bool SPLIT> QRS_DEV void wide_issue(const wide_stage &s, int p, int sl
     if (p == s.last)
         bulk_wait<0>();
     const u32 bytes = (8 - p) * 8192;
-    const saddr base = to_saddr(dynamic_smem()), bar = base + 213520 + 8 * slot;
+    const saddr base = to_saddr(dynamic_smem()), bar = base + 229904 + 8 * slot;
     mbar_expect(bar, (SPLIT ? 2 * bytes : bytes) + 16384);
     bulk_load(base + 0 + slot * 65536, s.v + wide_v_place() + wide_trapezoid(p), bytes, bar);
     bulk_load(base + 196608 + slot * 16384, s.t + wide_t_place() + p * 16384, 16384, bar);
@@ -1558,7 +1960,7 @@ template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end,
         const saddr v = base + 0 + slot * 65536, t = base + 196608 + slot * 16384;
         float *x = (float *)(dynamic_smem() + 131072 + slot * 32768), wa[32];
         const int next = wide_next(zero, p + 1, end);
-        mbar_wait(base + 213520 + 8 * slot, s.phases >> slot & 1);
+        mbar_wait(base + 229904 + 8 * slot, s.phases >> slot & 1);
         s.phases ^= 1u << slot;
         wide_gather<SPLIT>(c, wa, p, turn, v, x);
         block_sync();
@@ -1595,17 +1997,17 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 {
     u8 *smem = dynamic_smem();
     wide_shared *shared = (wide_shared *)(smem + 131072);
-    float *stau = (float *)(smem + 212992);
-    int *exponent = (int *)(smem + 213248), *bad = (int *)(smem + 213504);
+    float *stau = (float *)(smem + 229376);
+    int *exponent = (int *)(smem + 229632), *bad = (int *)(smem + 229888);
     i64 *following = (i64 *)(bad + 2);
     u8 *v = smem + 0, *t = smem + 196608;
     const int tid = (int)threadIdx.x;
     if (tid == 0) {
-        mbar_init(to_saddr(smem + 213520), 1);
-        mbar_init(to_saddr(smem + 213528), 1);
+        mbar_init(to_saddr(smem + 229904), 1);
+        mbar_init(to_saddr(smem + 229912), 1);
         #pragma unroll 1
         for (int w = 0; w < 8; w++)
-            mbar_init(to_saddr(smem + 213536) + 8 * w, WIDE_GIVERS);
+            mbar_init(to_saddr(smem + 229920) + 8 * w, WIDE_GIVERS);
         fence_mbar_init();
     }
     wide_stage stage = {v_scratch, t_scratch, 0, -1};

@@ -1,4 +1,4 @@
-#line 240 "families/fused.lua"
+#line 247 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -6,11 +6,11 @@
 #include "device/mma.cuh"
 #include "device/copy.cuh"
 #include "device/launch.cuh"
-#line 248 "families/fused.lua"
+#line 255 "families/fused.lua"
 #include "device/flag.cuh"
 #include "device/wgmma.cuh"
 #include "device/stmatrix.cuh"
-#line 255 "families/fused.lua"
+#line 262 "families/fused.lua"
 
 using namespace qrs;
 
@@ -740,7 +740,34 @@ QRS_DEV void gram_split(float x, u32 &hi, u32 &lo)
     lo = as_u32(x - as_f32(hi));
 }
 
-#line 13 "blocks/gram_small.cuh"
+// Operands of a product of 16 x 8 x 8: on the left rows g, g + 8 of columns q, then of q + 4; on the right rows q, q + 4 of column g (g = lane / 4, q = lane % 4). An
+// accumulator's columns 2 q, 2 q + 1 can be either at once, if they count as q, q + 4 on both sides.
+struct gram_left {
+    u32 hi[4], lo[4];
+};
+struct gram_right {
+    u32 hi[2], lo[2];
+};
+QRS_DEV void gram_operand(gram_left &a, float v0, float v1, float v2, float v3)
+{
+    gram_split(v0, a.hi[0], a.lo[0]);
+    gram_split(v1, a.hi[1], a.lo[1]);
+    gram_split(v2, a.hi[2], a.lo[2]);
+    gram_split(v3, a.hi[3], a.lo[3]);
+}
+QRS_DEV void gram_operand(gram_right &b, float v0, float v1)
+{
+    gram_split(v0, b.hi[0], b.lo[0]);
+    gram_split(v1, b.hi[1], b.lo[1]);
+}
+QRS_DEV void gram_multiply(float (&d)[4], const gram_left &a, const gram_right &b)
+{
+    mma_tf32(d, a.hi, b.lo[0], b.lo[1]);
+    mma_tf32(d, a.lo, b.hi[0], b.hi[1]);
+    mma_tf32(d, a.hi, b.hi[0], b.hi[1]);
+}
+
+#line 40 "blocks/gram_small.cuh"
 // to = from + A B (from null: 0) times `sign`, 32 x 32 x 32, rows 68 apart, all in shared memory, where `to` may be any of the others. A(i, k) is
 // a[68 i + k], or with `turned` a[68 k + i]. All 256 threads, two products at once: warps 0-3 one, warps 4-7 another; a warp forms a quarter,
 // or nothing where its `to` is null. Synchronises between and after.
@@ -797,8 +824,7 @@ QRS_CALL void gram_product(float *to, const float *from, const float *a, bool tu
 // The block of T above those of its diagonal.
 //
 // Parameters: LDG, LDT: rows of V'V and of T lie so far apart.
-// T12 = -T11 (S12 T22) of the halves in t (32 x 32), as two transposed products whose first result is at once the second's operand: a
-// lane's pair of columns 2 q, 2 q + 1 of it counts as k = q and k = q + 4, in both operands alike. s: V'V.
+// T12 = -T11 (S12 T22) of the halves in t (32 x 32), as two transposed products whose first result is at once the second's operand (gram_small.cuh). s: V'V.
 QRS_DEV void t_corner(const float *s, float *t)
 {
     const int g = lane() >> 2, q = lane() & 3;
@@ -810,38 +836,26 @@ QRS_DEV void t_corner(const float *s, float *t)
             y[n][e] = z[n][e] = 0.0f;
     #pragma unroll
     for (int k = 0; k < 16; k += 8) { // (S12 T22)' = T22' S12'
-        u32 a[4], al[4], b[2][2], bl[2][2];
-        #pragma unroll
-        for (int e = 0; e < 4; e++)
-            gram_split(t[(16 + k + q + (e >> 1) * 4) * 68 + 16 + g + (e & 1) * 8], a[e], al[e]);
-        #pragma unroll
-        for (int n = 0; n < 2; n++)
-            #pragma unroll
-            for (int e = 0; e < 2; e++)
-                gram_split(s[(8 * n + g) * 68 + 16 + k + q + 4 * e], b[n][e], bl[n][e]);
+        const float *from = t + (16 + k + q) * 68 + 16 + g;
+        gram_left a;
+        gram_operand(a, from[0], from[8], from[272], from[280]);
         #pragma unroll
         for (int n = 0; n < 2; n++) {
-            mma_tf32(y[n], a, bl[n][0], bl[n][1]);
-            mma_tf32(y[n], al, b[n][0], b[n][1]);
-            mma_tf32(y[n], a, b[n][0], b[n][1]);
+            gram_right b;
+            gram_operand(b, s[(8 * n + g) * 68 + 16 + k + q], s[(8 * n + g) * 68 + 20 + k + q]);
+            gram_multiply(y[n], a, b);
         }
     }
     #pragma unroll
     for (int k = 0; k < 2; k++) { // T12' = -(S12 T22)' T11'
-        u32 a[4], al[4];
-        gram_split(-y[k][0], a[0], al[0]);
-        gram_split(-y[k][2], a[1], al[1]);
-        gram_split(-y[k][1], a[2], al[2]);
-        gram_split(-y[k][3], a[3], al[3]);
+        gram_left a;
+        gram_operand(a, -y[k][0], -y[k][2], -y[k][1], -y[k][3]);
         #pragma unroll
         for (int n = 0; n < 2; n++) {
-            u32 b[2], bl[2];
-            #pragma unroll
-            for (int e = 0; e < 2; e++)
-                gram_split(t[(8 * n + g) * 68 + 8 * k + 2 * q + e], b[e], bl[e]);
-            mma_tf32(z[n], a, bl[0], bl[1]);
-            mma_tf32(z[n], al, b[0], b[1]);
-            mma_tf32(z[n], a, b[0], b[1]);
+            const float *from = t + (8 * n + g) * 68 + 8 * k + 2 * q;
+            gram_right b;
+            gram_operand(b, from[0], from[1]);
+            gram_multiply(z[n], a, b);
         }
     }
     #pragma unroll
@@ -914,7 +928,7 @@ QRS_CALL void small_t(const float *gram, const float *tau, float *t)
 // and of X. That is the chain: while a block is factored the others do what is left to do for the one before it, and of a block's products the next
 // 8 x 8 block comes first. Rows lie as accumulators: of 16 rows and the n-th block of columns, counted from the block at work, y[n] is (row g, columns 2 q, 2 q + 1),
 // (row g + 8, the same). An 8 x 8 block lies in a warp likewise, and so can be an operand at once if k = 2 q, 2 q + 1 count as q, q + 4 on both sides
-// (t_corner.cuh). The rows of R and N come out transposed, as accumulators of a row a column, which are operands too.
+// (gram_small.cuh). The rows of R and N come out transposed, as accumulators of a row a column, which are operands too.
 #line 24 "blocks/gram_whole.cuh"
 struct gram_rows { // of the block at work: what is left of G's and X's
     float g[8][68], x[8][68];
@@ -925,31 +939,6 @@ struct gram_pivots {
     float dg[8][8], dx[8][8];           // the 8 x 8 blocks of G and of X
     float lg[8][8], lx[8][8], u[8][8], sign[8]; // their factors: G's L^-1; X's L^-1, U^-1 and signs
 };
-
-struct gram_left { // operands of a product
-    u32 hi[4], lo[4];
-};
-struct gram_right {
-    u32 hi[2], lo[2];
-};
-QRS_DEV void gram_operand(gram_left &a, float v0, float v1, float v2, float v3)
-{
-    gram_split(v0, a.hi[0], a.lo[0]);
-    gram_split(v1, a.hi[1], a.lo[1]);
-    gram_split(v2, a.hi[2], a.lo[2]);
-    gram_split(v3, a.hi[3], a.lo[3]);
-}
-QRS_DEV void gram_operand(gram_right &b, float v0, float v1)
-{
-    gram_split(v0, b.hi[0], b.lo[0]);
-    gram_split(v1, b.hi[1], b.lo[1]);
-}
-QRS_DEV void gram_multiply(float (&d)[4], const gram_left &a, const gram_right &b)
-{
-    mma_tf32(d, a.hi, b.lo[0], b.lo[1]);
-    mma_tf32(d, a.lo, b.hi[0], b.hi[1]);
-    mma_tf32(d, a.hi, b.hi[0], b.hi[1]);
-}
 
 // Two blocks of columns from number `block` on of a block's rows, transposed: 0 past the last one. from: the block's first row.
 QRS_DEV void gram_columns(float (&v)[4], const float *from, int stride, int block)
@@ -1001,11 +990,11 @@ template <int M> QRS_DEV void gram_take_rest(float (&y)[2][8][4], const gram_fac
     if (block < 0)
         return;
     gram_take<M, 1>(y, f, from, r, block);
-#line 110 "blocks/gram_whole.cuh"
+#line 85 "blocks/gram_whole.cuh"
     gram_take<M, 2>(y, f, from, r, block);
-#line 110 "blocks/gram_whole.cuh"
+#line 85 "blocks/gram_whole.cuh"
     gram_take<M, 3>(y, f, from, r, block);
-#line 112 "blocks/gram_whole.cuh"
+#line 87 "blocks/gram_whole.cuh"
 }
 // Of 16 rows the eight of a block: its own columns to d; those behind to rows.
 QRS_DEV void gram_give_block(const float (&y)[8][4], float (*d)[8], int block)
@@ -1309,7 +1298,7 @@ QRS_CALL bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
 // A panel of 64 columns in registers (the fragments of fused_wide.cuh): Gram recursion on the top block, everything tall by warpgroup products,
 // and a plain column-by-column way to fall back to.
 //
-// Parameters: M, N, K, NT, J, LIMIT, LOOSE (gram_panel.cuh), OUT; WHOLE: tall panels by gram_whole.cuh.
+// Parameters: M, N, K, NT, J, LIMIT, LOOSE (gram_panel.cuh), OUT; WHOLE: tall panels by gram_whole.cuh, WEIGH: where no column's weight is in the top block.
 
 // Exponent that brings `most` to [32, 64), bounded so that its powers of two are normal.
 QRS_DEV int wide_shift(float most)
@@ -1466,6 +1455,26 @@ QRS_DEV void wide_pack(wide_tile &c, u8 *v, int begin, int tiles, bool low, wide
     block_sync();
 }
 
+// What wide_pack made of a tile, back. f: s->up of the thread's two columns.
+QRS_DEV void wide_unpack(float (&x)[32], saddr tile, const float (&f)[2])
+{
+    #pragma unroll
+    for (int step = 0; step < 4; step++) {
+        u32 hi[4], lo[4];
+        ldmatrix_x4_trans(hi, tile + wide_place(step));
+        ldmatrix_x4_trans(lo, tile + 65536 + wide_place(step));
+        #pragma unroll
+        for (int i = 0; i < 4; i++) {
+            float y[4];
+            unpack_f16(hi[i], y[0], y[1]);
+            unpack_f16(lo[i], y[2], y[3]);
+            x[8 * step + 2 * i] = (y[0] + y[2]) * f[i & 1];
+            x[8 * step + 2 * i + 1] = (y[1] + y[3]) * f[i & 1];
+        }
+    }
+}
+#line 203 "blocks/fused_wide_panel.cuh"
+
 // M, where gram_pair leaves it, to s->half as fp16 pairs, a column a row of 128 bytes. Its rows take P2's powers of two, its columns get their own:
 // s->back takes them away again. Synchronises.
 QRS_CALL void wide_pack_m(wide_shared *s)
@@ -1606,20 +1615,7 @@ QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, fl
         #pragma unroll 1
         for (int tile = wg; tile < tiles; tile += 2) {
             float x[32];
-            #pragma unroll
-            for (int step = 0; step < 4; step++) {
-                u32 hi[4], lo[4];
-                ldmatrix_x4_trans(hi, sv + tile * 8192 + wide_place(step));
-                ldmatrix_x4_trans(lo, sv + 65536 + tile * 8192 + wide_place(step));
-                #pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    float y[4];
-                    unpack_f16(hi[i], y[0], y[1]);
-                    unpack_f16(lo[i], y[2], y[3]);
-                    x[8 * step + 2 * i] = (y[0] + y[2]) * f[i & 1];
-                    x[8 * step + 2 * i + 1] = (y[1] + y[3]) * f[i & 1];
-                }
-            }
+            wide_unpack(x, sv + tile * 8192, f);
             if (tile == 0)
                 #pragma unroll
                 for (int i = 0; i < 8; i++) {
@@ -1817,15 +1813,15 @@ QRS_DEV void wide_put_t(const float *t, u8 *to)
     }
 }
 
-#line 513 "blocks/fused_wide_panel.cuh"
+#line 543 "blocks/fused_wide_panel.cuh"
 // The top block of panel k, finished, from s->rv to H; to s->gram as V's, with its ones and zeros, and sums of squares of what is below the ones.
 QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, wide_shared *s)
 {
     const int col = threadIdx.x & 63, part = threadIdx.x >> 6;
-#line 518 "blocks/fused_wide_panel.cuh"
+#line 548 "blocks/fused_wide_panel.cuh"
     const power_of_two f = make_power_of_two(exponent[col] - QRS_LIFT);
     out += (64 * k + part) * ldh + 64 * k + col;
-#line 529 "blocks/fused_wide_panel.cuh"
+#line 559 "blocks/fused_wide_panel.cuh"
     float square = 0.0f;
     #pragma unroll 4
     for (int i = 0; i < 16; i++) {
@@ -1833,15 +1829,16 @@ QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, w
         const float y = s->rv[at], x = row > col ? y : 0.0f;
         s->gram[at] = row == col ? 1.0f : x;
         square = fmaf(x, x, square);
-#line 537 "blocks/fused_wide_panel.cuh"
+#line 567 "blocks/fused_wide_panel.cuh"
         if (true)
             *out = row > col ? y : times(f, y);
         out += 4 * ldh;
-#line 541 "blocks/fused_wide_panel.cuh"
+#line 571 "blocks/fused_wide_panel.cuh"
     }
     s->columns.top[part][col] = square;
 }
 
+#line 595 "blocks/fused_wide_panel.cuh"
 // Writes block k to H, and before that, with `panel`, factors it from tile k down: tau to shared memory, V's planes, with the low one if `low`, on
 // their way to scratch when some block comes `later`. t: T's place, until then the top block's for a second attempt. Returns true when the Gram recursion did
 // not do. Synchronises before.
@@ -1859,11 +1856,13 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
         wide_write(c, v, out, ldh, 64 * k, turn, pass ? 64 * k + 64 : 0, panel && pass == 0 ? 64 * k : 512, f);
         if (!panel || (pass && !later))
             return rows;
-        if (pass == 0) {
+        if (pass == 0)
             wide_take_top(c[0], s->rv, (f32x4 *)t);
+#line 626 "blocks/fused_wide_panel.cuh"
+        if (pass == 0)
             wide_measure(c, tall ? 0 : 1, tiles, s);
-        }
         wide_pack(c, v, tall || pass ? 0 : 1, tiles, pass == 0 || shfl((int)low, 0), s);
+#line 630 "blocks/fused_wide_panel.cuh"
         if (pass)
             break;
         const bool good = tall ? gram_whole(s->rv, s->gram, s->rv, s->half, s->gram, s->whole, (gram_pivots *)(t + 16384), tau) :
