@@ -56,10 +56,17 @@ qg_status qrt_memory_set(qrt_device *dev, void *memory, int byte, int64_t bytes,
                d->memory_set8(ADDRESS(memory), (unsigned char)byte, (size_t)bytes, stream));
 }
 
+/* The driver's copy may return once pageable memory is staged, before all of it is on the device. It belongs
+ * to the default stream, which non-blocking streams do not wait for: so that is waited for here. */
+static int copy_and_wait(const qrt_driver *d, qrt_address target, const void *source, size_t bytes) {
+    int result = d->copy_to_device(target, source, bytes);
+    return result ? result : d->stream_sync(NULL);
+}
+
 qg_status qrt_copy_to_device(qrt_device *dev, void *target, const void *source, int64_t bytes,
                              qg_error *err) {
     if (bytes <= 0) return QG_OK;
-    IN_CONTEXT(dev, "copying to the device", d->copy_to_device(ADDRESS(target), source, (size_t)bytes));
+    IN_CONTEXT(dev, "copying to the device", copy_and_wait(d, ADDRESS(target), source, (size_t)bytes));
 }
 
 qg_status qrt_copy_to_host(qrt_device *dev, void *target, const void *source, int64_t bytes, qg_error *err) {

@@ -653,6 +653,18 @@ static void the_threads_current_context_is_left_alone(void **state) {
     dlclose(library);
 }
 
+static void a_copy_to_the_device_is_there_when_it_returns(void **state) {
+    (void)state;
+    qrs_context *context = open_context();
+    const float given[] = {1, -2, 3};
+    void *memory;
+    check(qrs_memory_alloc(context, sizeof given, &memory));
+    check(qrs_copy_to_device(context, memory, given, sizeof given));
+    assert_memory_equal(memory, given, sizeof given); /* the stand-in's memory is the process's own */
+    qrs_memory_free(context, memory);
+    qrs_context_destroy(context);
+}
+
 static void version_and_status_texts_are_complete(void **state) {
     (void)state;
     assert_int_equal(qrs_version(), QRS_VERSION);
@@ -694,6 +706,7 @@ int main(void) {
         TEST(contexts_may_be_destroyed_before_their_plans),
         TEST(a_forked_child_gets_a_clear_error),
         TEST(the_threads_current_context_is_left_alone),
+        TEST(a_copy_to_the_device_is_there_when_it_returns),
         TEST(version_and_status_texts_are_complete),
     };
     return cmocka_run_group_tests_name("runtime", tests, build_fakes, remove_fakes);

@@ -1,6 +1,6 @@
 // Column blocks of A: requested into a tile of shared memory ahead of time, scaled, taken into mma accumulators and given back.
 //
-// Parameters: M, N; MT = M rounded up to 16; W warps; TILES row tiles a warp; THREADS; IN layout; LEAN (fused_apply.cuh): tell concentrated columns.
+// Parameters: M, N; MT = M rounded up to 16; W warps; TILES row tiles a warp; THREADS; IN layout.
 // Tile: MT rows of 36 floats, zero past the matrix. Loops over it are rolled: a panel walks its code once, and what the
 // instruction cache does not hold costs more than the loop's own instructions.
 // Fragment: C^T in the accumulator layout of m16n8k16, so that it is at once the A operand of W^T = C^T V. Warp w holds row
@@ -66,17 +66,14 @@ QRS_DEV void fused_request(fused_team team, float *tile, const float *a, i64 lda
 // Column exponents of a tile that is there.
 struct fused_scales {
     int exponent[32]; // 0 for a zero column
-    int found;        // bits: 1 something is not zero, 2 something is not finite${LEAN and ", 8 some column is concentrated: its sum of magnitudes is less than 0.7 sqrt(rows) times its norm" or ""}
+    int found;        // bits: 1 something is not zero, 2 something is not finite
 };
 struct alignas(16) fused_largest { // by warp, on the way
     float most[${W}][32];
     int odd[${W}];
-% if LEAN then
-    float sums[${W}][32], squares[${W}][32];
-% end
 };
 
-// Synchronises ${LEAN and "twice" or "once"}; the scales are for whoever comes after the team's next barrier. Returns the exponent of column `lane`.
+// Synchronises once; the scales are for whoever comes after the team's next barrier. Returns the exponent of column `lane`.
 QRS_DEV int fused_exponents(fused_team team, const float *tile, fused_scales *s, fused_largest *of, int &found)
 {
     const int row = (int)lane() >> 3, column = ((int)lane() & 7) * 4; // four rows at a time, four columns a lane
@@ -116,29 +113,6 @@ QRS_DEV int fused_exponents(fused_team team, const float *tile, fused_scales *s,
         }
     const int ex = most > 0.0f ? pow2_exponent(most) : 0;
     found = (warp_any(most > 0.0f) || odd ? 1 : 0) | (odd ? 2 : 0);
-% if LEAN then
-    {
-        const power_of_two f = make_power_of_two(-ex);
-        float sum = 0.0f, square = 0.0f;
-        #pragma unroll 4
-        for (int i = team.warp; i < ${MT}; i += team.warps) {
-            const float x = fabsf(times(f, tile[i * 36 + lane()]));
-            sum += x;
-            square = fmaf(x, x, square);
-        }
-        of->sums[team.warp][lane()] = sum;
-        of->squares[team.warp][lane()] = square;
-        fused_sync(team);
-        sum = square = 0.0f;
-        #pragma unroll
-        for (int v = 0; v < ${W}; v++)
-            if (v < team.warps) {
-                sum += of->sums[v][lane()];
-                square += of->squares[v][lane()];
-            }
-        found |= found && !warp_all(sum * sum >= ${0.49 * M} * square) ? 8 : 0; // NaN counts as concentrated
-    }
-% end
     if (team.warp == 0) {
         s->exponent[lane()] = ex;
         if (lane() == 0)

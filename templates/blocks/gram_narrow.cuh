@@ -28,13 +28,10 @@ template <int N> QRS_DEV void gram_read(float (&to)[N], const float *from)
     }
 }
 
-// One pair of Cholesky steps: rows 2 Q, 2 Q + 1 of those that begin at ${R} block.
-template <int Q> QRS_DEV void gram_cholesky_pair(float (&y)[${R}][4], gram_narrow_pivots &p, float *rv, int block, int tx, int ty)
+// One pair of Cholesky steps, rows 2 Q, 2 Q + 1 of those that begin at ${R} block, once its owners have given it away.
+template <int Q> QRS_DEV void gram_cholesky_pair(float (&y)[${R}][4], const gram_narrow_pivots &p, float *rv, int block, int tx, int ty)
 {
     const int j = ${R} * block + 2 * Q;
-    if (ty == block)
-        gram_give_rows<2 * Q>(y, p.g, tx, block, 2 * (Q & 1));
-    bar_sync(1, ${2 * T});
     const f32x2 g0 = *(const f32x2 *)(p.g[0] + j);
     const float below = p.g[1][j + 1];
     float c0[4], c1[4], r0[${R}], r1[${R}];
@@ -61,21 +58,18 @@ template <int Q> QRS_DEV void gram_cholesky_pair(float (&y)[${R}][4], gram_narro
         }
 }
 
-// The same pair's steps on X. sizes: n[j] by column.
-template <int Q> QRS_DEV void gram_jordan_pair(float (&y)[${R}][4], gram_narrow_pivots &p, const float *rv, float *sizes, int block, int tx, int ty)
+// The same pair's steps on X, between them a barrier. sizes: n[j] by column.
+template <int Q> QRS_DEV void gram_give_columns(const float (&y)[${R}][4], gram_narrow_pivots &p, int ty)
 {
-    constexpr int A = 2 * Q, B = A + 1, C = 2 * (Q & 1), D = C + 1;
-    const int j = ${R} * block + A, at = block;
-    const bool rows = ty == block, columns = tx == at;
-    if (rows)
-        gram_give_rows<A>(y, p.x, tx, at, C);
-    if (columns)
-        #pragma unroll
-        for (int i = 0; i < ${R}; i += 4) {
-            *(f32x4 *)(p.l[0] + ${R} * ty + i) = {y[i][C], y[i + 1][C], y[i + 2][C], y[i + 3][C]};
-            *(f32x4 *)(p.l[1] + ${R} * ty + i) = {y[i][D], y[i + 1][D], y[i + 2][D], y[i + 3][D]};
-        }
-    bar_sync(1, ${2 * T});
+    #pragma unroll
+    for (int e = 0; e < 2; e++)
+        *(f32x4 *)(p.l[e] + ${R} * ty) = {y[0][2 * Q + e], y[1][2 * Q + e], y[2][2 * Q + e], y[3][2 * Q + e]};
+}
+template <int Q> QRS_DEV void gram_jordan_pair(float (&y)[${R}][4], const gram_narrow_pivots &p, const float *rv, float *sizes, int block, int tx, int ty)
+{
+    constexpr int A = 2 * Q, B = A + 1; // in rows as in columns
+    const int j = ${R} * block + A;
+    const bool rows = ty == block, columns = tx == block;
     const f32x2 x0 = *(const f32x2 *)(p.x[0] + j), x1 = *(const f32x2 *)(p.x[1] + j), r0 = *(const f32x2 *)(rv + j * ${LD + 1});
     const float r1 = rv[(j + 1) * ${LD + 1}];
     float n0[4], n1[4], c0[4], c1[4], e0[${R}], e1[${R}];
@@ -102,7 +96,7 @@ template <int Q> QRS_DEV void gram_jordan_pair(float (&y)[${R}][4], gram_narrow_
     }
     float last = e0[B];
     if (rows) { // these two turn into rows of M
-        const bool early = tx > at || (columns && C == 0), late = tx >= at;
+        const bool early = tx > block || (columns && Q == 0), late = tx >= block;
         #pragma unroll
         for (int c = 0; c < 4; c++) {
             y[A][c] = (c < 2 ? early : late) ? 0.0f : y[A][c];
@@ -121,8 +115,8 @@ template <int Q> QRS_DEV void gram_jordan_pair(float (&y)[${R}][4], gram_narrow_
         for (int c = 0; c < 4; c++)
             y[i][c] = fmaf(-e1[i], n1[c], fmaf(-e0[i], n0[c], y[i][c]));
         if (columns) {
-            y[i][C] = i == B ? last : e0[i];
-            y[i][D] = e1[i];
+            y[i][A] = i == B ? last : e0[i];
+            y[i][B] = e1[i];
         }
     }
 }
@@ -139,23 +133,28 @@ QRS_CALL bool gram_narrow(const float *x, const float *gram, float *rv, float *m
         gram_read(y[i], (second ? x : gram) + (${R} * ty + i) * ${LD} + 4 * tx);
     if (tid < ${B})
         whole[tid] = gram[tid * ${LD + 1}];
-    if (!second) {
-        #pragma unroll 1
-        for (int block = 0; block < 8; block++) {
-% for q = 0, R // 2 - 1 do
-            gram_cholesky_pair<${q}>(y, sides[${q % 2}], rv, block, tx, ty);
-% end
+    // Both at the same barriers, X a pair behind.
+    #pragma unroll 1
+    for (int block = 0; block <= 8; block++) {
+% for q = 0, 1 do
+%   local x, of = 1 - q, q == 0 and "block - 1" or "block"
+        if (!second && block < 8 && ty == block)
+            gram_give_rows<${2 * q}>(y, sides[${q}].g, tx, block, ${2 * q});
+        if (second && ${q == 0 and "block > 0" or "block < 8"}) {
+            if (ty == ${of})
+                gram_give_rows<${2 * x}>(y, sides[${x}].x, tx, ${of}, ${2 * x});
+            if (tx == ${of})
+                gram_give_columns<${x}>(y, sides[${x}], ty);
         }
         bar_sync(1, ${2 * T});
-    } else {
-        bar_sync(1, ${2 * T});
-        #pragma unroll 1
-        for (int block = 0; block < 8; block++) {
-% for q = 0, R // 2 - 1 do
-            gram_jordan_pair<${q}>(y, sides[${q % 2}], rv, tau, block, tx, ty);
+        if (!second && block < 8)
+            gram_cholesky_pair<${q}>(y, sides[${q}], rv, block, tx, ty);
+        if (second && ${q == 0 and "block > 0" or "block < 8"})
+            gram_jordan_pair<${x}>(y, sides[${x}], rv, tau, ${of}, tx, ty);
 % end
-        }
-        bar_sync(4, ${T});
+    }
+    bar_sync(1, ${2 * T});
+    if (second) {
         #pragma unroll
         for (int i = 0; i < ${R}; i++) {
             const int row = ${R} * ty + i;
