@@ -13,7 +13,7 @@ end
 -- How far tau v'v / 2 of a Gram panel may be from 1, counted by what is left of its columns, and in any case (blocks/gram_panel.cuh). It grows with
 -- the square of the panel's conditioning, and the factor's error with its root: in fp32 at n = 512 a limit of 1e-10 n^2 lets 117 eps through
 -- (collinear 0.1), 2e-11 n^2 at most 0.47 of the contract (29 eps, collinear 0.25 at n = 352); below 1e-11 n^2 graded rows fall back. Four eps of fp32 are
--- allowed to a few columns too: dense ones take up to two, and every kind with 9 to 64 columns stays at 0.64 of the contract.
+-- allowed to a few columns too: dense ones take up to two, and every kind with 9 to 64 columns stays at 0.83 of the contract.
 local function limits_of(shape, k)
   local limit = math.min(math.max(5e-7, 1e-10 * k * k), math.max(1e-6, 2e-11 * k * k))
   if shape.precision == "fp16" then limit = math.min(1e-3, math.max(1e-5, 1e-9 * k * k)) end
