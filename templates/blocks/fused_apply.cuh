@@ -1,6 +1,6 @@
 // C <- (I - V T' V') C for one finished panel, on the tensor cores, C^T in accumulators (fused_load.cuh).
 //
-// Parameters: MT rows rounded up to 16; W warps; TILES; PRODUCTS 1 or 3; HALVES 1 or 2.
+// Parameters: MT rows rounded up to 16; W warps; TILES; PRODUCTS 1 or 3; HALVES 1 or 2; AHEAD: V's fragments come a row tile ahead, for 24 registers more.
 // V lies in shared memory as fp16 rows of 64 bytes, from the panel's first row on (a trapezoid), its 16-byte chunks swizzled so that
 // ldmatrix of 8 rows is free of conflicts; scaled by 2^LIFT. With three products a second plane holds what rounding left (v = hi + lo),
 // C and W' are split in registers, and lo x lo is dropped: fp32-level products from fp16 tensor cores.
@@ -33,6 +33,31 @@ QRS_DEV float fused_total(const float *red, int r)
     return s;
 }
 
+% local P = PRODUCTS == 3 and 2 or 1
+% if AHEAD then
+// Fragments of V from `at` on, of both its planes: V as it lies, or transposed.
+template <int N> QRS_DEV void fused_load_v(u32 (&b)[${P}][N][4], saddr at, bool turned)
+{
+    #pragma unroll
+    for (int plane = 0; plane < ${P}; plane++)
+        #pragma unroll
+        for (int n = 0; n < N; n++)
+            if (turned)
+                ldmatrix_x4_trans(b[plane][n], (at ^ (n << 5)) + plane * ${PLANE});
+            else
+                ldmatrix_x4(b[plane][n], (at ^ (n << 5)) + plane * ${PLANE});
+}
+template <int N> QRS_DEV void fused_move(u32 (&to)[${P}][N][4], const u32 (&from)[${P}][N][4])
+{
+    #pragma unroll
+    for (int plane = 0; plane < ${P}; plane++)
+        #pragma unroll
+        for (int n = 0; n < N; n++)
+            #pragma unroll
+            for (int x = 0; x < 4; x++)
+                to[plane][n][x] = from[plane][n][x];
+}
+% end
 template <int NT> QRS_DEV void fused_products(float (&acc)[2][NT][4], const u32 (&a)[2][4], const u32 (&b)[NT / 2][4])
 {
     #pragma unroll
@@ -60,9 +85,20 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                 for (int e = 0; e < 4; e++)
                     acc[mt][n][e] = 0.0f;
         const saddr v1 = v + (w * 16 - 32 * p) * 64 + fused_chunk(l & 15, l >> 4);
+% local HI, LO = AHEAD and "b[0]" or "b", AHEAD and "b[1]" or "b"
+% if AHEAD then
+        u32 b[${P}][${2 // HALVES}][4] = {};
+        if (w >= 2 * p)
+            fused_load_v(b, v1 ^ (half << 5), true);
+% end
         #pragma unroll
         for (int i = 0; i < ${TILES}; i++) {
             const int tile = i * ${W} + w;
+% if AHEAD then
+            u32 next[${P}][${2 // HALVES}][4] = {};
+            if (i + 1 < ${TILES} && tile + ${W} >= 2 * p && tile + ${W} < ${MT // 16})
+                fused_load_v(next, (v1 ^ (half << 5)) + (i + 1) * ${W * 1024}, true);
+% end
             if (tile >= 2 * p && tile < ${MT // 16}) {
                 u32 a[2][4];
 % if PRODUCTS == 3 then
@@ -80,19 +116,26 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
 % end
                     }
                 // One term after another: products into the same sums are as far apart as can be.
+% if not AHEAD then
                 u32 b[${2 // HALVES}][4];
                 #pragma unroll
                 for (int n = 0; n < ${2 // HALVES}; n++)
                     ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * ${W * 1024});
-                fused_products<${4 // HALVES}>(acc, a, b);
+% end
+                fused_products<${4 // HALVES}>(acc, a, ${HI});
 % if PRODUCTS == 3 then
-                fused_products<${4 // HALVES}>(acc, al, b);
+                fused_products<${4 // HALVES}>(acc, al, ${HI});
+% if not AHEAD then
                 #pragma unroll
                 for (int n = 0; n < ${2 // HALVES}; n++)
                     ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * ${W * 1024} + ${PLANE});
-                fused_products<${4 // HALVES}>(acc, a, b);
+% end
+                fused_products<${4 // HALVES}>(acc, a, ${LO});
 % end
             }
+% if AHEAD then
+            fused_move(b, next);
+% end
         }
         fused_partial(red, acc, ${4 // HALVES} * half);
     }
@@ -168,6 +211,11 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
     block_sync();
 
     const saddr v2 = v + (w * 16 - 32 * p) * 64 + fused_chunk(((l >> 4) << 3) + (l & 7), (l >> 3) & 1);
+% if AHEAD then
+    u32 b[${P}][1][4] = {};
+    if (w >= 2 * p)
+        fused_load_v(b, v2, false);
+% end
     #pragma unroll
     for (int kk = 0; kk < 2; kk++) {
         u32 a[2][4];
@@ -183,22 +231,36 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         #pragma unroll
         for (int i = 0; i < ${TILES}; i++) {
             const int tile = i * ${W} + w;
+% if AHEAD then
+            u32 next[${P}][1][4] = {};
+            const int i1 = i + 1 < ${TILES} ? i + 1 : 0, kk1 = kk + (i1 == 0), tile1 = i1 * ${W} + w;
+            if (kk1 < 2 && tile1 >= 2 * p && tile1 < ${MT // 16})
+                fused_load_v(next, (kk1 ? v2 ^ 32 : v2) + i1 * ${W * 1024}, false);
+% end
             if (tile >= 2 * p && tile < ${MT // 16}) {
-                u32 b[4];
-                ldmatrix_x4(b, (kk ? v2 ^ 32 : v2) + i * ${W * 1024});
+% if AHEAD then
+                const u32(&bh)[4] = b[0][0];
+% else
+                u32 bh[4];
+                ldmatrix_x4(bh, (kk ? v2 ^ 32 : v2) + i * ${W * 1024});
+% end
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++) {
-                    mma_f16(c[mt][i][0], a[mt], b[0], b[1]);
-                    mma_f16(c[mt][i][1], a[mt], b[2], b[3]);
+                    mma_f16(c[mt][i][0], a[mt], bh[0], bh[1]);
+                    mma_f16(c[mt][i][1], a[mt], bh[2], bh[3]);
                 }
 % if PRODUCTS == 3 then
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++) {
-                    mma_f16(c[mt][i][0], al[mt], b[0], b[1]);
-                    mma_f16(c[mt][i][1], al[mt], b[2], b[3]);
+                    mma_f16(c[mt][i][0], al[mt], bh[0], bh[1]);
+                    mma_f16(c[mt][i][1], al[mt], bh[2], bh[3]);
                 }
+% if AHEAD then
+                const u32(&bl)[4] = b[1][0];
+% else
                 u32 bl[4];
                 ldmatrix_x4(bl, (kk ? v2 ^ 32 : v2) + ${PLANE} + i * ${W * 1024});
+% end
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++) {
                     mma_f16(c[mt][i][0], a[mt], bl[0], bl[1]);
@@ -206,6 +268,9 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                 }
 % end
             }
+% if AHEAD then
+            fused_move(b, next);
+% end
         }
     }
 }

@@ -64,6 +64,7 @@ local function layout(shape, device, p)
   v.USED = math.min(v.KP, v.NP - 1)
   v.HALVES = v.PRODUCTS == 3 and v.TILES >= 3 and p.ctas_per_sm * p.threads > 256 and 2 or 1
   v.PLANES = v.PRODUCTS == 3 and 2 or 1
+  v.AHEAD = p.ctas_per_sm * p.threads <= 256
   local rows = 0
   for i = 0, v.KP - 1 do rows = rows + mt - PANEL * i end
   v.V_BYTES = rows * 64                             -- all trapezoids, one plane

@@ -9,7 +9,7 @@ return {
   vars = function(shape)
     local mt = align(shape.m, 16)
     local v = { M = shape.m, N = 64, K = 32, MT = mt, W = W, THREADS = 32 * W, TILES = ceildiv(mt // 16, W), RS = 4 * W, LAYERS = ceildiv(shape.m, 4 * W),
-                IN = "row", OUT = "row", RESIDENT = true, CLUSTER = 1, HALVES = 1, PRODUCTS = shape.precision == "fp16" and 1 or 3,
+                IN = "row", OUT = "row", RESIDENT = true, CLUSTER = 1, HALVES = 1, AHEAD = true, PRODUCTS = shape.precision == "fp16" and 1 or 3,
                 KP = 1, PLANE = mt * 64, V_BYTES = mt * 64, O_WS = W * 4096, O_WP = W * 4096 + 32 * 36 * 4 }
     v.O_TILE = 16384 + 2 * v.PLANE
     return v
