@@ -4,6 +4,10 @@
 // V lies in shared memory as fp16 rows of 64 bytes, from the panel's first row on (a trapezoid), its 16-byte chunks swizzled so that
 // ldmatrix of 8 rows is free of conflicts; scaled by 2^LIFT. With three products a second plane holds what rounding left (v = hi + lo),
 // C and W' are split in registers, and lo x lo is dropped: fp32-level products from fp16 tensor cores.
+% if LEAN then
+// LEAN: C is rounded to its high halves in C^T V unless the block asks for all (split), as one with concentrated columns does: what that loses is 0.47 of the contest's
+// gate at 352 rows for dense columns, of which concentrated ones would make more (V's and W''s roundings would each lose as much once more).
+% end
 // Per pair: W^T = C^T V (each warp over its rows), sum over warps through shared memory, W'^T = W^T T,
 // C^T -= W'^T V^T.
 // The warp's 32 x 32 partial (accumulator layout, rows = first index) into 4 KB of red, by default its own, columns XORed by 8 (row % 4).
@@ -70,7 +74,7 @@ template <int NT> QRS_DEV void fused_products(float (&acc)[2][NT][4], const u32 
 // p: the finished panel, applied to rows 32 p on. v: its V; lo plane ${PLANE} bytes further. red: W x 4 KB; ws: 4 KB; wp: 2 KB a plane; t: T in fp16 as
 // V is, its low plane 2 KB further${CLUSTER > 1 and ", there once t_ready (if not 0) completes its phase of the given parity" or ""}${CLUSTER > 1 and not RESIDENT and "; late: null, or where it then is to be copied from" or ""}. Synchronises three times; on return other
 // warps may still read v and wp.
-QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const u8 *t${CLUSTER > 1 and ", saddr t_ready, u32 parity" or ""}${CLUSTER > 1 and not RESIDENT and ", const u8 *late" or ""})
+QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const u8 *t${LEAN and ", bool split" or ""}${CLUSTER > 1 and ", saddr t_ready, u32 parity" or ""}${CLUSTER > 1 and not RESIDENT and ", const u8 *late" or ""})
 {
     const int w = warp(), l = lane();
     // One half of V's columns at a time: with all 32, the accumulators would push C out of the registers two CTAs leave.
@@ -109,7 +113,9 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     #pragma unroll
                     for (int x = 0; x < 4; x++) {
                         const float *y = &c[mt][i][x >> 1][(x & 1) * 2];
-% if PRODUCTS == 3 then
+% if LEAN then
+                        a[mt][x] = pack_f16(y[0], y[1]);
+% elseif PRODUCTS == 3 then
                         split_f16(y[0], y[1], a[mt][x], al[mt][x]);
 % else
                         a[mt][x] = pack_f16(y[0], y[1]);
@@ -123,8 +129,21 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * ${W * 1024});
 % end
                 fused_products<${4 // HALVES}>(acc, a, ${HI});
-% if PRODUCTS == 3 then
+% if LEAN then
+                if (split) {
+                    #pragma unroll
+                    for (int mt = 0; mt < 2; mt++)
+                        #pragma unroll
+                        for (int x = 0; x < 4; x++) {
+                            const float *y = &c[mt][i][x >> 1][(x & 1) * 2];
+                            split_f16(y[0], y[1], a[mt][x], al[mt][x]);
+                        }
+                    fused_products<${4 // HALVES}>(acc, al, ${HI});
+                }
+% elseif PRODUCTS == 3 then
                 fused_products<${4 // HALVES}>(acc, al, ${HI});
+% end
+% if PRODUCTS == 3 then
 % if not AHEAD then
                 #pragma unroll
                 for (int n = 0; n < ${2 // HALVES}; n++)

@@ -1,6 +1,6 @@
 // Column blocks of A: requested into a tile of shared memory ahead of time, scaled, taken into mma accumulators and given back.
 //
-// Parameters: M, N; MT = M rounded up to 16; W warps; TILES row tiles a warp; THREADS; IN layout.
+// Parameters: M, N; MT = M rounded up to 16; W warps; TILES row tiles a warp; THREADS; IN layout; LEAN (fused_apply.cuh): tell concentrated columns.
 // Tile: MT rows of 36 floats, zero past the matrix. Loops over it are rolled: a panel walks its code once, and what the
 // instruction cache does not hold costs more than the loop's own instructions.
 // Fragment: C^T in the accumulator layout of m16n8k16, so that it is at once the A operand of W^T = C^T V. Warp w holds row
@@ -66,10 +66,13 @@ QRS_DEV void fused_request(fused_team team, float *tile, const float *a, i64 lda
 // Column exponents of a tile that is there.
 struct fused_scales {
     int exponent[32]; // 0 for a zero column
-    int found;        // bits: 1 something is not zero, 2 something is not finite
+    int found;        // bits: 1 something is not zero, 2 something is not finite${LEAN and ", 8 some column is concentrated: its sum of magnitudes is less than 0.7 sqrt(rows) times its norm" or ""}
 };
 struct alignas(16) fused_largest { // by warp, on the way
     float most[${W}][32];
+% if LEAN then
+    float sums[${W}][32], squares[${W}][32];
+% end
     int odd[${W}];
 };
 
@@ -78,12 +81,31 @@ QRS_DEV int fused_exponents(fused_team team, const float *tile, fused_scales *s,
 {
     const int row = (int)lane() >> 3, column = ((int)lane() & 7) * 4; // four rows at a time, four columns a lane
     f32x4 most4 = {0.0f, 0.0f, 0.0f, 0.0f}, odd4 = most4;             // odd4: NaN once something is not finite
+% if LEAN then
+    f32x4 sum4 = most4, square4 = most4;
+% end
     #pragma unroll 4
     for (int i = 4 * team.warp + row; i < ${MT}; i += 4 * team.warps) {
         const f32x4 v = *(const f32x4 *)(tile + i * 36 + column);
         most4 = {fmaxf(most4.x, fabsf(v.x)), fmaxf(most4.y, fabsf(v.y)), fmaxf(most4.z, fabsf(v.z)), fmaxf(most4.w, fabsf(v.w))};
         odd4 = {fmaf(v.x, 0.0f, odd4.x), fmaf(v.y, 0.0f, odd4.y), fmaf(v.z, 0.0f, odd4.z), fmaf(v.w, 0.0f, odd4.w)};
+% if LEAN then
+        sum4 = {sum4.x + fabsf(v.x), sum4.y + fabsf(v.y), sum4.z + fabsf(v.z), sum4.w + fabsf(v.w)};
+        square4 = {fmaf(v.x, v.x, square4.x), fmaf(v.y, v.y, square4.y), fmaf(v.z, v.z, square4.z), fmaf(v.w, v.w, square4.w)};
+% end
     }
+% if LEAN then
+    #pragma unroll
+    for (int d = 8; d < 32; d *= 2) {
+        sum4 = {sum4.x + shfl_xor(sum4.x, d), sum4.y + shfl_xor(sum4.y, d), sum4.z + shfl_xor(sum4.z, d), sum4.w + shfl_xor(sum4.w, d)};
+        square4 = {square4.x + shfl_xor(square4.x, d), square4.y + shfl_xor(square4.y, d), square4.z + shfl_xor(square4.z, d),
+                   square4.w + shfl_xor(square4.w, d)};
+    }
+    if (row == 0) {
+        *(f32x4 *)(of->sums[team.warp] + column) = sum4;
+        *(f32x4 *)(of->squares[team.warp] + column) = square4;
+    }
+% end
     const float odds = (odd4.x + odd4.y) + (odd4.z + odd4.w);
     bool odd = warp_any(odds != odds);
     float most = 0.0f;
@@ -113,6 +135,18 @@ QRS_DEV int fused_exponents(fused_team team, const float *tile, fused_scales *s,
         }
     const int ex = most > 0.0f ? pow2_exponent(most) : 0;
     found = (warp_any(most > 0.0f) || odd ? 1 : 0) | (odd ? 2 : 0);
+% if LEAN then
+    float sum = 0.0f, square = 0.0f;
+    #pragma unroll
+    for (int v = 0; v < ${W}; v++)
+        if (v < team.warps) {
+            sum += of->sums[v][lane()];
+            square += of->squares[v][lane()];
+        }
+    // Squares outside the range are not to be trusted; NaN counts as concentrated.
+    const bool spread = most == 0.0f || (most > 0x1p-40f && most < 0x1p40f && sum * sum >= ${0.49 * M} * square);
+    found |= found && !warp_all(spread) ? 8 : 0;
+% end
     if (team.warp == 0) {
         s->exponent[lane()] = ex;
         if (lane() == 0)

@@ -140,7 +140,7 @@ QRS_DEV bool fused_fetch_first(const fused_matrix &matrix, int k)
 % end
 
 // Applies panels 0 .. k-1 to block k${CLUSTER > 1 and not RESIDENT and "; first: what fused_fetch_first said" or ""}. sums: W x 4 KB + 4,608 + 2,048 bytes a plane, for partial sums; every thread is done with them on return.
-QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matrix${CLUSTER > 1 and not RESIDENT and ", bool first" or ""})
+QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matrix${LEAN and ", bool split" or ""}${CLUSTER > 1 and not RESIDENT and ", bool first" or ""})
 {
     const int done = k < ${KP} ? k : ${KP};
     float *ws = sums + ${O_WS // 4};
@@ -153,13 +153,13 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matri
             mbar_wait(fused_ready(p), matrix.parity);
         else if (matrix.zero >> p & 1)
             continue;
-        fused_apply(c, p, to_saddr(fused_v(p)), sums, ws, wp, fused_t(p), own ? 0 : fused_t_ready(p), matrix.parity);
+        fused_apply(c, p, to_saddr(fused_v(p)), sums, ws, wp, fused_t(p)${LEAN and ", split" or ""}, own ? 0 : fused_t_ready(p), matrix.parity);
     }
     block_sync();
 % elseif RESIDENT then
     #pragma unroll 1
     for (int p = fused_next(matrix.zero, 0, done); p < done; p = fused_next(matrix.zero, p + 1, done))
-        fused_apply(c, p, to_saddr(fused_v(p)), sums, ws, wp, fused_t(p));
+        fused_apply(c, p, to_saddr(fused_v(p)), sums, ws, wp, fused_t(p)${LEAN and ", split" or ""});
     block_sync();
 % else
     const saddr v = to_saddr(dynamic_smem() + ${O_V});
@@ -184,7 +184,7 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matri
 % end
         mbar_wait(fused_full(stage), matrix.full >> stage & 1);
         matrix.full ^= 1u << stage;
-        fused_apply(c, p, v + stage * ${STAGE}, sums, ws, wp, t + stage * 4096, fused_t_ready(p), matrix.parity, late ? matrix.t + p * 4096 : nullptr);
+        fused_apply(c, p, v + stage * ${STAGE}, sums, ws, wp, t + stage * 4096${LEAN and ", split" or ""}, fused_t_ready(p), matrix.parity, late ? matrix.t + p * 4096 : nullptr);
         block_sync();
         stage ^= ${STAGES - 1};
     }
@@ -196,7 +196,7 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matri
         if (next < done)
             fused_fetch(matrix, stage, next, false);
         if (p >= 0)
-            fused_apply(c, p, v + (stage ^ 1) * ${STAGE}, sums, ws, wp, t + (stage ^ 1) * 4096);
+            fused_apply(c, p, v + (stage ^ 1) * ${STAGE}, sums, ws, wp, t + (stage ^ 1) * 4096${LEAN and ", split" or ""});
         cp_async_wait<0>();
         block_sync();
         if (next >= done)
@@ -210,7 +210,7 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matri
         fused_fetch(matrix, 0, p, false);
         cp_async_wait<0>();
         block_sync();
-        fused_apply(c, p, v, sums, ws, wp, t);
+        fused_apply(c, p, v, sums, ws, wp, t${LEAN and ", split" or ""});
         block_sync();
     }
 % end

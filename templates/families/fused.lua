@@ -62,6 +62,7 @@ local function layout(shape, device, p)
               CLUSTER = p.ctas, PRODUCTS = products_of(shape, p), RESIDENT = p.keep == "shared" }
   -- Panels that somebody applies: all but the last, and that one too when the matrix is wider than its panels.
   v.USED = math.min(v.KP, v.NP - 1)
+  v.LEAN = p.products == "auto" and shape.precision == "fp16" and k >= 352
   v.HALVES = v.PRODUCTS == 3 and v.TILES >= 3 and p.ctas_per_sm * p.threads > 256 and 2 or 1
   v.PLANES = v.PRODUCTS == 3 and 2 or 1
   v.AHEAD = p.ctas_per_sm * p.threads <= 256
@@ -90,7 +91,7 @@ local function layout(shape, device, p)
   v.TILE = align(math.max(mt * 36 * 4, v.APART and 0 or sums), 128)
   v.O_V = take(v.RESIDENT and v.STAGE or v.STAGE * v.STAGES)
   v.O_T = take(v.RESIDENT and v.KP * 4096 or v.STAGES * 4096)
-  v.O_STEP = take(64 * (w == 4 and 4 or w + 4) * 4 + 768)
+  v.O_STEP = take(math.max(64 * (w == 4 and 4 or w + 4) * 4 + 768, v.LEAN and w * 388 or 0))
   v.O_TAU = take(2 * 32 * 4)
   v.O_SCALES = take(v.OVERLAP and 2 * 132 or 132)
   v.O_FLAG = take(32)
@@ -240,7 +241,7 @@ return {
     end
     ops[#ops + 1] = { op = "launch", kernel = "fused", grid = { v.CLUSTER > 1 and v.CLUSTER .. " * " .. ctas or ctas, 1, 1 }, block = v.THREADS,
                       cluster = v.CLUSTER, smem = v.SMEM, cooperative = false, early = v.ROOM == true, args = args }
-    return { products = v.SELECT and "1" or tostring(v.PRODUCTS), buffers = buffers, ops = ops }
+    return { products = v.SELECT and "1" or v.LEAN and "2" or tostring(v.PRODUCTS), buffers = buffers, ops = ops }
   end,
 }
 --[==[ source
@@ -358,7 +359,7 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
 % end
             fused_take(c, tile, ex);
             block_sync(); // partial sums go where the tile lies
-            fused_update(c, k, sums, matrix${CLUSTER > 1 and not RESIDENT and ", first_there" or ""});
+            fused_update(c, k, sums, matrix${LEAN and ", (found & 8) != 0" or ""}${CLUSTER > 1 and not RESIDENT and ", first_there" or ""});
 % if LASTS then
             fused_give(c, tile, 0);
             warp_sync();
