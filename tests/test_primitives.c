@@ -256,6 +256,8 @@ static void copies_land(void **state) {
     for (int t = 0; t < COLUMNS; t++) {
         ASSERT_VALUE(56, t, a[t * 37 & 1023]);
         ASSERT_VALUE(57, t, a[255 - (t ^ 1)]);
+        ASSERT_VALUE(59, t,
+                     ((t * 37 & 1023) / 4 & 1 ? a[t * 37 & 1023] : 0) + 2 * ((t ^ 1) % 3 ? 0 : a[t ^ 1]));
         ASSERT_VALUE(58, t, a[t & 127] + a[t & 127] * 2 + a[t & 127] * 3);
         ASSERT_VALUE(70, t, a[t * 3 < 512 ? t * 3 : 1024 + t * 3 - 512]);
         ASSERT_VALUE(71, t, a[255 - t] * 2);

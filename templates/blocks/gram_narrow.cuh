@@ -10,14 +10,14 @@ struct gram_narrow_pivots {
     float l[2][${B}];             // its columns of X
 };
 
-// Rows FIRST and FIRST + 1 of y to shared memory. column: the first of its two in the four of the tile that begin at tile column `at`.
-template <int FIRST> QRS_DEV void gram_give_rows(const float (&y)[${R}][4], float (*to)[${B}], int tx, int at, int column)
+// Pair Q of a block's four rows to shared memory, from its own columns on.
+template <int Q> QRS_DEV void gram_give_rows(const float (&y)[${R}][4], float (*to)[${B}], int block, int tx)
 {
-    const bool early = tx > at || (tx == at && column == 0), late = tx >= at;
+    const bool early = tx > block || (tx == block && Q == 0), late = tx >= block;
     #pragma unroll
     for (int e = 0; e < 2; e++)
-        *(f32x4 *)(to[e] + 4 * tx) = {early ? y[FIRST + e][0] : 0.0f, early ? y[FIRST + e][1] : 0.0f, late ? y[FIRST + e][2] : 0.0f,
-                                    late ? y[FIRST + e][3] : 0.0f};
+        *(f32x4 *)(to[e] + 4 * tx) = {early ? y[2 * Q + e][0] : 0.0f, early ? y[2 * Q + e][1] : 0.0f, late ? y[2 * Q + e][2] : 0.0f,
+                                    late ? y[2 * Q + e][3] : 0.0f};
 }
 template <int N> QRS_DEV void gram_read(float (&to)[N], const float *from)
 {
@@ -28,7 +28,7 @@ template <int N> QRS_DEV void gram_read(float (&to)[N], const float *from)
     }
 }
 
-// One pair of Cholesky steps, rows 2 Q, 2 Q + 1 of those that begin at ${R} block, once its owners have given it away.
+// Pair Q of a block's Cholesky steps, once its owners have given it away.
 template <int Q> QRS_DEV void gram_cholesky_pair(float (&y)[${R}][4], const gram_narrow_pivots &p, float *rv, int block, int tx, int ty)
 {
     const int j = ${R} * block + 2 * Q;
@@ -58,7 +58,7 @@ template <int Q> QRS_DEV void gram_cholesky_pair(float (&y)[${R}][4], const gram
         }
 }
 
-// The same pair's steps on X, between them a barrier. sizes: n[j] by column.
+// X's side of a pair: its columns to shared memory, and, after a barrier, the steps. sizes: n[j] by column.
 template <int Q> QRS_DEV void gram_give_columns(const float (&y)[${R}][4], gram_narrow_pivots &p, int ty)
 {
     #pragma unroll
@@ -139,10 +139,10 @@ QRS_CALL bool gram_narrow(const float *x, const float *gram, float *rv, float *m
 % for q = 0, 1 do
 %   local x, of = 1 - q, q == 0 and "block - 1" or "block"
         if (!second && block < 8 && ty == block)
-            gram_give_rows<${2 * q}>(y, sides[${q}].g, tx, block, ${2 * q});
+            gram_give_rows<${q}>(y, sides[${q}].g, block, tx);
         if (second && ${q == 0 and "block > 0" or "block < 8"}) {
             if (ty == ${of})
-                gram_give_rows<${2 * x}>(y, sides[${x}].x, tx, ${of}, ${2 * x});
+                gram_give_rows<${x}>(y, sides[${x}].x, ${of}, tx);
             if (tx == ${of})
                 gram_give_columns<${x}>(y, sides[${x}], ty);
         }

@@ -47,6 +47,7 @@ const qt_primitive qt_primitives[] = {
     {51, 4, "mma_tf32", QT_TENSOR_SUM, false},
     {56, 2, "cp_async", QT_SAME_BITS, false},
     {58, 1, "mbarrier", QT_SAME_BITS, false},
+    {59, 1, "cp_async_or_zero", QT_SAME_BITS, false},
     {60, 5, "flags of a cooperative grid", QT_SAME_BITS, false},
     {65, 4, "tickets", QT_SAME_BITS, false},
     {70, 1, "bulk_load", QT_SAME_BITS, true},

@@ -239,6 +239,14 @@ QRS_KERNEL(copies, 256, 1)(const float *A, float *H) {
     cp_async_wait<0>();
     block_sync();
     h[256] = lds<float>(s + 4096 + (t ^ 1) * 4);
+    sts(s + 16384 + t * 16, f32x4{1.0f, 1.0f, 1.0f, 1.0f});
+    sts(s + 20480 + t * 4, 1.0f);
+    cp_async16_or_zero(s + 16384 + t * 16, A + t * 4, t & 1);
+    cp_async4_or_zero(s + 20480 + t * 4, A + t, t % 3 == 0);
+    cp_async_commit();
+    cp_async_wait<0>();
+    block_sync();
+    h[3 * 256] = lds<float>(s + 16384 + ((t * 37) & 1023) * 4) + 2.0f * lds<float>(s + 20480 + (t ^ 1) * 4);
     if (t == 0)
         mbar_init(bar, 128);
     block_sync();
@@ -433,7 +441,7 @@ QRS_ENTRY(warpgroups)
 QRS_KERNEL(rest, 256, 1)(const float *A, float *H) {
     const int t = threadIdx.x;
     for (int row = 0; row < 96; row++) {
-        const bool gap = row == 27 || row == 39 || row == 43 || row == 55 || row == 59 || row == 69 || row == 95;
+        const bool gap = row == 27 || row == 39 || row == 43 || row == 55 || row == 69 || row == 95;
 % if SM90 == 1 then
         const bool strip = row >= 76 && row < 84 && (t < 32 || t >= 64);
 % else

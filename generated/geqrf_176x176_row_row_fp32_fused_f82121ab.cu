@@ -1186,14 +1186,14 @@ struct gram_narrow_pivots {
     float l[2][32];             // its columns of X
 };
 
-// Rows FIRST and FIRST + 1 of y to shared memory. column: the first of its two in the four of the tile that begin at tile column `at`.
-template <int FIRST> QRS_DEV void gram_give_rows(const float (&y)[4][4], float (*to)[32], int tx, int at, int column)
+// Pair Q of a block's four rows to shared memory, from its own columns on.
+template <int Q> QRS_DEV void gram_give_rows(const float (&y)[4][4], float (*to)[32], int block, int tx)
 {
-    const bool early = tx > at || (tx == at && column == 0), late = tx >= at;
+    const bool early = tx > block || (tx == block && Q == 0), late = tx >= block;
     #pragma unroll
     for (int e = 0; e < 2; e++)
-        *(f32x4 *)(to[e] + 4 * tx) = {early ? y[FIRST + e][0] : 0.0f, early ? y[FIRST + e][1] : 0.0f, late ? y[FIRST + e][2] : 0.0f,
-                                    late ? y[FIRST + e][3] : 0.0f};
+        *(f32x4 *)(to[e] + 4 * tx) = {early ? y[2 * Q + e][0] : 0.0f, early ? y[2 * Q + e][1] : 0.0f, late ? y[2 * Q + e][2] : 0.0f,
+                                    late ? y[2 * Q + e][3] : 0.0f};
 }
 template <int N> QRS_DEV void gram_read(float (&to)[N], const float *from)
 {
@@ -1204,7 +1204,7 @@ template <int N> QRS_DEV void gram_read(float (&to)[N], const float *from)
     }
 }
 
-// One pair of Cholesky steps, rows 2 Q, 2 Q + 1 of those that begin at 4 block, once its owners have given it away.
+// Pair Q of a block's Cholesky steps, once its owners have given it away.
 template <int Q> QRS_DEV void gram_cholesky_pair(float (&y)[4][4], const gram_narrow_pivots &p, float *rv, int block, int tx, int ty)
 {
     const int j = 4 * block + 2 * Q;
@@ -1234,7 +1234,7 @@ template <int Q> QRS_DEV void gram_cholesky_pair(float (&y)[4][4], const gram_na
         }
 }
 
-// The same pair's steps on X, between them a barrier. sizes: n[j] by column.
+// X's side of a pair: its columns to shared memory, and, after a barrier, the steps. sizes: n[j] by column.
 template <int Q> QRS_DEV void gram_give_columns(const float (&y)[4][4], gram_narrow_pivots &p, int ty)
 {
     #pragma unroll
@@ -1314,10 +1314,10 @@ QRS_CALL bool gram_narrow(const float *x, const float *gram, float *rv, float *m
     for (int block = 0; block <= 8; block++) {
 #line 141 "blocks/gram_narrow.cuh"
         if (!second && block < 8 && ty == block)
-            gram_give_rows<0>(y, sides[0].g, tx, block, 0);
+            gram_give_rows<0>(y, sides[0].g, block, tx);
         if (second && block > 0) {
             if (ty == block - 1)
-                gram_give_rows<2>(y, sides[1].x, tx, block - 1, 2);
+                gram_give_rows<1>(y, sides[1].x, block - 1, tx);
             if (tx == block - 1)
                 gram_give_columns<1>(y, sides[1], ty);
         }
@@ -1328,10 +1328,10 @@ QRS_CALL bool gram_narrow(const float *x, const float *gram, float *rv, float *m
             gram_jordan_pair<1>(y, sides[1], rv, tau, block - 1, tx, ty);
 #line 141 "blocks/gram_narrow.cuh"
         if (!second && block < 8 && ty == block)
-            gram_give_rows<2>(y, sides[1].g, tx, block, 2);
+            gram_give_rows<1>(y, sides[1].g, block, tx);
         if (second && block < 8) {
             if (ty == block)
-                gram_give_rows<0>(y, sides[0].x, tx, block, 0);
+                gram_give_rows<0>(y, sides[0].x, block, tx);
             if (tx == block)
                 gram_give_columns<0>(y, sides[0], ty);
         }
