@@ -314,12 +314,16 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
     cp_async_commit();
 % if CLUSTER > 1 then
     float *found_by = (float *)(smem + ${O_READY + KP * 20}); // what all CTAs found, in that of rank 0; matrices take turns
-    if (tid < ${2 * KP})
-        mbar_init(fused_ready(tid), 1);
+    if (tid == 0) { // one after another: racecheck takes an instruction that sets up several for writes of warps that pass it by
+        #pragma unroll 1
+        for (int i = 0; i < ${2 * KP}; i++)
+            mbar_init(fused_ready(i), 1);
 % if not RESIDENT then
-    if (tid < ${STAGES})
-        mbar_init(fused_full(tid), 1);
+        #pragma unroll 1
+        for (int i = 0; i < ${STAGES}; i++)
+            mbar_init(fused_full(i), 1);
 % end
+    }
     fence_mbar_init();
     cluster_sync();
 % if RESIDENT then

@@ -1734,21 +1734,25 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
     cp_async_commit();
 #line 316 "families/fused.lua"
     float *found_by = (float *)(smem + 103132); // what all CTAs found, in that of rank 0; matrices take turns
-    if (tid < 22)
-        mbar_init(fused_ready(tid), 1);
-#line 320 "families/fused.lua"
-    if (tid < 2)
-        mbar_init(fused_full(tid), 1);
-#line 323 "families/fused.lua"
+    if (tid == 0) { // one after another: racecheck takes an instruction that sets up several for writes of warps that pass it by
+        #pragma unroll 1
+        for (int i = 0; i < 22; i++)
+            mbar_init(fused_ready(i), 1);
+#line 322 "families/fused.lua"
+        #pragma unroll 1
+        for (int i = 0; i < 2; i++)
+            mbar_init(fused_full(i), 1);
+#line 326 "families/fused.lua"
+    }
     fence_mbar_init();
     cluster_sync();
-#line 330 "families/fused.lua"
+#line 334 "families/fused.lua"
     cp_async_wait<0>();
     block_sync();
     int unused;
     fused_exponents(fused_all(), (float *)(smem + 103296), (fused_scales *)(smem + 102400), (fused_largest *)(smem + 98304), unused);
     block_sync();
-#line 336 "families/fused.lua"
+#line 340 "families/fused.lua"
     #pragma unroll 1
     while (b < batch) { // a column block a turn
         const int first = 32 * k, rows = 352 - first;
@@ -1756,30 +1760,30 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         float *sums = tile; // where C is while in registers, or beside it
         fused_scales *scales = (fused_scales *)(smem + 102400 + turn * 132);
         float *stau = (float *)(smem + 102144) + 32 * turn;
-#line 344 "families/fused.lua"
+#line 348 "families/fused.lua"
         const int found = scales->found, ex = scales->exponent[lane()];
-#line 351 "families/fused.lua"
+#line 355 "families/fused.lua"
         const bool filled = found != 0, factor = filled && k < 11;
         flags |= found >> 1;
         if (filled) {
             fused_tile c;
-#line 356 "families/fused.lua"
+#line 360 "families/fused.lua"
             const bool first_there = fused_fetch_first(matrix, k);
-#line 358 "families/fused.lua"
+#line 362 "families/fused.lua"
             fused_take(c, tile, ex);
             block_sync(); // partial sums go where the tile lies
             fused_update(c, k, sums, matrix, first_there);
-#line 362 "families/fused.lua"
+#line 366 "families/fused.lua"
             fused_give(c, tile, 0);
             warp_sync();
-#line 366 "families/fused.lua"
+#line 370 "families/fused.lua"
             if (factor) {
                 gram_product(tile, 2 * k + 2, (float *)(smem + 45056));
                 block_sync();
                 gram_total((float *)(smem + 45056), gs->gram, gs->rv);
                 block_sync();
             }
-#line 376 "families/fused.lua"
+#line 380 "families/fused.lua"
         } else if (k < 11) { // a zero block stays zero under any reflector
             matrix.zero |= 1u << k;
             if (tid < 32)
@@ -1788,9 +1792,9 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         const bool last = k + 2 >= 11;
         const i64 b_next = last ? b + gridDim.x / 2 : b;
         const int k_next = last ? rank : k + 2;
-#line 389 "families/fused.lua"
+#line 393 "families/fused.lua"
         block_sync();
-#line 391 "families/fused.lua"
+#line 395 "families/fused.lua"
         if (warp() < 4) {
             if (factor)
                 gram_factor(panel, first, gs, stau);
@@ -1806,48 +1810,48 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
         }
         block_sync();
-#line 411 "families/fused.lua"
+#line 415 "families/fused.lua"
         if (factor) {
-#line 413 "families/fused.lua"
+#line 417 "families/fused.lua"
             const bool by_gram = gram_finish(panel, first, gs, stau);
             if (!by_gram)
                 flags |= 2;
             if (!by_gram)
-#line 418 "families/fused.lua"
+#line 422 "families/fused.lua"
             fused_rows(panel, rows, 352 - first < 32 ? 352 - first : 32, (fused_step *)(smem + 98304), stau);
             block_sync();
         }
-#line 429 "families/fused.lua"
+#line 433 "families/fused.lua"
         // Four warps make T while the others write V. The next barrier of the block, behind what of the next block needs neither, ends it.
         if (k < 10 && warp() >= 4) {
             const fused_team team = {tid - 128, 128, (int)warp() - 4, 4, 2};
             if (filled)
                 fused_reflectors(team, panel, rows, matrix.v + fused_trapezoid(k));
-#line 435 "families/fused.lua"
+#line 439 "families/fused.lua"
             if (team.thread < 2)
                 sts_remote(cluster_map(to_saddr(fused_skipped(k)), team.thread), filled ? 0.0f : 1.0f);
             fused_announce(team, fused_ready(k));
-#line 439 "families/fused.lua"
+#line 443 "families/fused.lua"
         }
         if (k < 10 && warp() < 4) {
             if (filled)
                 fused_build_t(panel, rows, stau, (float *)(smem + 45056), (float *)(smem + 45056) + 8192, matrix.t + k * 4096);
-#line 444 "families/fused.lua"
+#line 448 "families/fused.lua"
             fused_announce({tid, 128, (int)warp(), 4, 1}, fused_t_ready(k));
-#line 446 "families/fused.lua"
+#line 450 "families/fused.lua"
         }
-#line 452 "families/fused.lua"
+#line 456 "families/fused.lua"
         const fused_team writers = k < 10 ? fused_team{tid - 128, 128, (int)warp() - 4, 4, 2} : fused_all(); // who does not make T
         if (writers.thread >= 0)
             fused_leave(writers, tile, h + b * stride_h, ldh, k, scales->exponent, tau + b * stride_tau, stau);
-#line 471 "families/fused.lua"
+#line 475 "families/fused.lua"
         if (last) {
-#line 473 "families/fused.lua"
+#line 477 "families/fused.lua"
             if (tid == 0)
                 sts_remote(cluster_map(to_saddr(found_by + matrix.parity * 2 + rank), 0), (float)flags);
             fused_came(matrix.parity);
             cluster_sync(); // and nobody writes over V while it is applied elsewhere
-#line 480 "families/fused.lua"
+#line 484 "families/fused.lua"
             if (info && rank == 0 && tid == 0) {
                 for (int i = 0; i < 2; i++)
                     flags |= (int)found_by[matrix.parity * 2 + i];
@@ -1855,14 +1859,14 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
             matrix.parity ^= 1;
             matrix.zero = 0;
-#line 488 "families/fused.lua"
+#line 492 "families/fused.lua"
             matrix.known = 0;
-#line 495 "families/fused.lua"
+#line 499 "families/fused.lua"
             flags = 0;
         }
-#line 498 "families/fused.lua"
+#line 502 "families/fused.lua"
         turn ^= 1;
-#line 500 "families/fused.lua"
+#line 504 "families/fused.lua"
         b = b_next;
         k = k_next;
     }
