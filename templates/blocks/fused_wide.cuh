@@ -347,8 +347,9 @@ struct wide_stage {
     u32 phases;      // of the two barriers, bit = slot
     int last;        // panel that was kept last: its V and T may still be on their way to scratch
 };
-QRS_DEV i64 wide_v_place() { return (i64)blockIdx.x * ${V_BYTES * PLANES}; }
-QRS_DEV i64 wide_t_place() { return (i64)blockIdx.x * ${KP * 16384}; }
+% local unit = CLUSTER > 1 and "(blockIdx.x / " .. CLUSTER .. ")" or "blockIdx.x"
+QRS_DEV i64 wide_v_place() { return (i64)${unit} * ${V_BYTES * PLANES}; }
+QRS_DEV i64 wide_t_place() { return (i64)${unit} * ${KP * 16384}; }
 QRS_DEV int wide_trapezoid(int p) { return (p * ${NT} - p * (p - 1) / 2) * 8192; }
 
 // One thread starts the way of panel k's V and T to scratch.

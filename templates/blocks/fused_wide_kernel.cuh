@@ -1,14 +1,18 @@
 // The whole left-looking walk with panels of 64 columns and warpgroup products: one CTA an SM, 256 threads (fused.lua, update = wgmma).
 //
-// Parameters: M, N, K, NP, KP, USED, NT, J, layouts, PRODUCTS, SELECT, shared memory places O_*, scratch sizes V_BYTES and PLANES.
+// Parameters: M, N, K, NP, KP, USED, NT, J, layouts, PRODUCTS, SELECT, CLUSTER, shared memory places O_*, scratch sizes V_BYTES and PLANES.
 // With one product two stages of V alternate and the next panel's V arrives while this one is applied; with three, both planes fill the
 // same space and copies wait for it.
 template <bool SPLIT> QRS_DEV void wide_issue(const wide_stage &s, int p, int slot)
 {
     if (threadIdx.x != 0)
         return;
+% if CLUSTER > 1 then
+    fence_async(); // another CTA's copies, which an mbarrier announced
+% else
     if (p == s.last)
         bulk_wait<0>();
+% end
     const u32 bytes = (${NT} - p) * 8192;
     const saddr base = to_saddr(dynamic_smem()), bar = base + ${O_BAR} + 8 * slot;
     mbar_expect(bar, (SPLIT ? 2 * bytes : bytes) + 16384);
@@ -55,6 +59,48 @@ template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end,
     }
 }
 
+% if CLUSTER > 1 then
+// CTAs that share a matrix take its blocks in turn. A panel has an mbarrier in each of them, which completes when its V and T are in scratch (or it has none).
+struct wide_shares {
+    u32 parity;
+    int known; // the panels before this one have been waited for
+};
+QRS_DEV saddr wide_ready(int p) { return to_saddr(dynamic_smem() + ${O_READY}) + 8 * p; }
+QRS_DEV float *wide_skipped(int p) { return (float *)(dynamic_smem() + ${O_READY + 8 * KP}) + p; } // not 0: the panel has no reflectors
+QRS_DEV float *wide_found(int parity, int rank) { return (float *)(dynamic_smem() + ${O_READY + 12 * KP}) + parity * ${CLUSTER} + rank; }
+
+// One thread, once what it started has arrived in scratch.
+QRS_DEV void wide_announce(int p, bool skipped)
+{
+    #pragma unroll 1
+    for (int other = 0; other < ${CLUSTER}; other++) {
+        sts_remote(cluster_map(to_saddr(wide_skipped(p)), other), skipped ? 1.0f : 0.0f);
+        mbar_arrive_remote(cluster_map(wide_ready(p), other));
+    }
+}
+// Applies panels 0 .. end-1, each as soon as it is there.
+QRS_DEV void wide_follow(wide_tile &c, int end, int turn, wide_stage &s, wide_shares &shares)
+{
+    const saddr base = to_saddr(dynamic_smem()), v = base + ${O_V}, t = base + ${O_T};
+    float *x = (float *)(dynamic_smem() + ${O_X}), wa[32];
+    #pragma unroll 1
+    for (int p = 0; p < end; p++) {
+        if (p >= shares.known)
+            mbar_wait_cluster(wide_ready(p), shares.parity);
+        if (shfl((int)(*wide_skipped(p) != 0.0f), 0))
+            continue;
+        wide_issue<true>(s, p, 0);
+        mbar_wait(base + ${O_BAR}, s.phases & 1);
+        s.phases ^= 1u;
+        wide_gather<true>(c, wa, p, turn, v, x);
+        block_sync();
+        wide_scatter<true>(c, wa, p, turn, v, x, t);
+        block_sync();
+    }
+    shares.known = end;
+}
+% end
+
 // Asks L2 for block `first` of A, a 128-byte line a request: it arrives while the chain of a panel keeps memory idle.
 QRS_DEV void wide_prefetch(const float *a, i64 lda, int first)
 {
@@ -73,7 +119,7 @@ QRS_DEV void wide_prefetch(const float *a, i64 lda, int first)
 }
 
 QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau, i64 stride_tau, int *info,
-                          i64 batch, u8 *v_scratch, u8 *t_scratch, int *tickets)
+                          i64 batch, u8 *v_scratch, u8 *t_scratch${CLUSTER == 1 and ", int *tickets" or ""})
 {
     u8 *smem = dynamic_smem();
     wide_shared *shared = (wide_shared *)(smem + ${O_X});
@@ -88,9 +134,21 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         #pragma unroll 1
         for (int w = 0; w < 8; w++)
             mbar_init(to_saddr(smem + ${O_GIVEN}) + 8 * w, WIDE_GIVERS);
+% if CLUSTER > 1 then
+        #pragma unroll 1
+        for (int p = 0; p < ${KP}; p++)
+            mbar_init(wide_ready(p), 1);
+% end
         fence_mbar_init();
     }
     wide_stage stage = {v_scratch, t_scratch, 0, -1};
+% if CLUSTER > 1 then
+    const int rank = cluster_rank();
+    wide_shares shares = {0, 0};
+    cluster_sync();
+    #pragma unroll 1
+    for (i64 b = blockIdx.x / ${CLUSTER}; b < batch; b += gridDim.x / ${CLUSTER}) {
+% else
     // CTAs in step all ask for memory at once, and all leave it alone at once. In long batches they pay to be a quarter of a panel apart.
     if (batch >= 3 * gridDim.x)
         spin((blockIdx.x & 3) * 23000u);
@@ -98,13 +156,21 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
     // Matrices are not all the same work: who is done takes the next one.
     #pragma unroll 1
     for (i64 b = blockIdx.x; b < batch; b = *following) {
+% end
         u32 zero = 0;    // bit p: panel p was zero throughout and has no reflectors
         int split = ${PRODUCTS == 3 and 0 or KP}; // panels from `split` on have a low plane, and use it
         if (tid == 0)
             bad[0] = bad[1] = 0;
         #pragma unroll 1
-        for (int k = 0; k < ${NP}; k++) {
+        for (int k = ${CLUSTER > 1 and "rank" or "0"}; k < ${NP}; k += ${CLUSTER}) {
             const int first = 64 * k, done = k < ${KP} ? k : ${KP}, turn = k < ${KP} ? k : 0;
+% if CLUSTER > 1 then
+            if (tid == 0)
+                bulk_wait_read<0>();
+            block_sync();
+            wide_request(v, a + b * stride_a, lda, first);
+            cp_async_commit();
+% else
             const bool owed = k > 0 && k <= ${USED} && !(zero >> (k - 1) & 1); // T of the last panel
             // Two warps begin T while V leaves shared memory; this block arrives there while T is completed.
             if (owed) {
@@ -129,6 +195,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 block_sync();
                 wide_keep_t(stage.t, k - 1);
             }
+% end
             cp_async_wait<0>();
             block_sync();
             wide_tile c;
@@ -137,6 +204,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             // From here on every branch around products hangs on values that went through a shuffle: the compiler must see
             // that they are uniform, or it serialises the products.
             const bool filled = wide_largest(c, &shared->columns);
+% if CLUSTER == 1 then
             const int start = wide_next(zero, 0, done);
             if (filled && start < done && tid == 0)
                 bulk_wait_read<0>(); // the last T has left the place where another one comes
@@ -150,6 +218,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                     wide_issue<true>(stage, start, 0);
 % end
             }
+% end
             const bool few = wide_scale(c, &shared->columns, bad, exponent);
 % if SELECT then
             const int was = split;
@@ -158,7 +227,9 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 % end
             if (filled && k > 0) {
                 block_sync();
-% if PRODUCTS == 1 then
+% if CLUSTER > 1 then
+                wide_follow(c, done, turn, stage, shares);
+% elseif PRODUCTS == 1 then
                 wide_update<false>(c, 0, done < split ? done : split, turn, zero, true, stage);
 % end
 % if SELECT then
@@ -166,15 +237,15 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                     block_sync();
                     wide_update<true>(c, split, done, turn, zero, start >= was, stage);
                 }
-% elseif PRODUCTS == 3 then
+% elseif PRODUCTS == 3 and CLUSTER == 1 then
                 wide_update<true>(c, 0, done, turn, zero, true, stage);
 % end
             }
             {
-                const bool same = k + 1 < ${NP};
-                const i64 next = same ? b : *following;
+                const bool same = k + ${CLUSTER} < ${NP};
+                const i64 next = same ? b : ${CLUSTER > 1 and "b + gridDim.x / " .. CLUSTER or "*following"};
                 if (next < batch)
-                    wide_prefetch(a + next * stride_a, lda, same ? first + 64 : 0);
+                    wide_prefetch(a + next * stride_a, lda, same ? first + ${64 * CLUSTER} : ${CLUSTER > 1 and "64 * rank" or "0"});
             }
             const bool panel = filled && k < ${KP};
             if (k < ${KP} && !filled) {
@@ -186,10 +257,45 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 bad[1] = 2;
             if (k < ${KP} && tid < 64 && first + tid < ${K})
                 tau[b * stride_tau + first + tid] = stau[tid];
+% if CLUSTER > 1 then
+            if (k < ${USED}) { // T at once: somebody waits for it
+                if (panel) {
+                    wide_begin_t(shared->gram, stau, shared->half);
+                    block_sync();
+                    wide_build_t(shared->gram, shared->half);
+                    wide_put_t(shared->half, t);
+                    fence_async_shared();
+                    block_sync();
+                    wide_keep_t(stage.t, k);
+                }
+                if (tid == 0) {
+                    bulk_wait<0>();
+                    wide_announce(k, !panel);
+                }
+            }
+% end
         }
+% if CLUSTER > 1 then
+        block_sync(); // all have said what they found
+        if (tid == 0)
+            sts_remote(cluster_map(to_saddr(wide_found(shares.parity, rank)), 0), (float)(bad[0] | bad[1]));
+        #pragma unroll 1
+        for (int p = 0; p < ${USED}; p++) // every panel was announced, also those that were not needed here
+            mbar_wait_cluster(wide_ready(p), shares.parity);
+        cluster_sync(); // and nobody writes over V while it is applied elsewhere
+        if (info && rank == 0 && tid == 0) {
+            int all = 0;
+            for (int i = 0; i < ${CLUSTER}; i++)
+                all |= (int)*wide_found(shares.parity, i);
+            info[b] = all;
+        }
+        shares.parity ^= 1;
+        shares.known = 0;
+% else
         if (info && tid == 0)
             info[b] = bad[0] | bad[1]${SELECT and " | (split < " .. KP .. " ? 4 : 0)" or ""};
         block_sync();
+% end
     }
     if (tid == 0)
         bulk_wait<0>();

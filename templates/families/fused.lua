@@ -24,9 +24,9 @@ end
 local function wide_layout(shape, device, p)
   local m, n = shape.m, shape.n
   local k, nt = math.min(m, n), ceildiv(m, 64)
-  local v = { WIDE = true, M = m, N = n, K = k, W = 8, THREADS = 256, CTAS = 1, CLUSTER = 1, NT = nt, J = ceildiv(nt, 2), NP = ceildiv(n, 64),
+  local v = { WIDE = true, M = m, N = n, K = k, W = 8, THREADS = 256, CTAS = 1, CLUSTER = p.ctas, NT = nt, J = ceildiv(nt, 2), NP = ceildiv(n, 64),
               KP = ceildiv(k, 64), IN = shape.layout_in, OUT = shape.layout_out, RESIDENT = false }
-  v.SELECT = p.products == "auto" and shape.precision == "fp16" and k >= 512
+  v.SELECT = p.products == "auto" and shape.precision == "fp16" and k >= 512 and p.ctas == 1
   v.PRODUCTS = p.products == "auto" and (v.SELECT and 1 or 3) or p.products
   v.PLANES = (v.SELECT or v.PRODUCTS == 3) and 2 or 1
   -- Tall panels by their whole Gram matrix (blocks/gram_whole.cuh): in fp32 plans where no column's weight is in the top block, or concentrated columns lose up to
@@ -47,7 +47,8 @@ local function wide_layout(shape, device, p)
   v.O_FLAG = v.O_EXP + 256
   v.O_BAR = v.O_FLAG + 16
   v.O_GIVEN = v.O_BAR + 16 -- a barrier a warp
-  v.SMEM = v.O_GIVEN + 64
+  v.O_READY = v.O_GIVEN + 64 -- a barrier a panel, whether it was skipped, what the CTAs found
+  v.SMEM = align(v.O_READY + (p.ctas > 1 and v.KP * 12 + p.ctas * 8 or 0), 16)
   return v
 end
 
@@ -201,6 +202,9 @@ return {
       if device.arch ~= 90 then return false, "wgmma is sm_90's: update = mma" end
       if shape.m > 512 then return false, "wgmma holds at most 512 rows: update = mma" end
       if shape.n > 2048 then return false, "at most 32 panels of 64 columns" end
+      if p.ctas > device.max_cluster or p.ctas > device.sms then return false, "the device has no clusters of that size: ctas = 1" end
+      if p.ctas > ceildiv(shape.n, 64) then return false, "more CTAs than blocks of 64 columns: lower ctas" end
+      if p.ctas > 1 and p.products == 1 then return false, "CTAs that share a matrix form three products: products = auto" end
       return true
     end
     if p.ctas > device.max_cluster or p.ctas > device.sms then return false, "the device has no clusters of that size: ctas = 1" end
@@ -233,7 +237,7 @@ return {
     local args = { { pointer = "A" }, { call = "lda" }, { call = "stride_a" }, { pointer = "H" }, { call = "ldh" }, { call = "stride_h" },
                    { pointer = "tau" }, { call = "stride_tau" }, { pointer = "info" }, { call = "batch" }, { workspace = "V" }, { workspace = "T" } }
     local ops = {}
-    if v.WIDE then
+    if v.WIDE and v.CLUSTER == 1 then
       buffers[3], args[#args + 1] = { name = "tickets", bytes = 4 }, { workspace = "tickets" }
       ops[1] = { op = "clear", buffer = "tickets", offset = 0, bytes = 4 }
     end
