@@ -30,8 +30,8 @@ local function wide_layout(shape, device, p)
   v.PRODUCTS = p.products == "auto" and (v.SELECT and 1 or 3) or p.products
   v.PLANES = (v.SELECT or v.PRODUCTS == 3) and 2 or 1
   -- Tall panels by their whole Gram matrix (blocks/gram_whole.cuh): in fp32 plans where no column's weight is in the top block, or concentrated columns lose up to
-  -- 200 eps of their 85.
-  v.WHOLE = m >= 128
+  -- 200 eps of their 85, and where what collinear ones lose (up to 33 eps) is well within the limit.
+  v.WHOLE = m >= 128 and (shape.precision == "fp16" or k > 256)
   v.WEIGH = v.WHOLE and shape.precision == "fp32"
   v.USED = math.min(v.KP, v.NP - 1)
   v.LIMIT, v.LOOSE = limits_of(shape, k)
