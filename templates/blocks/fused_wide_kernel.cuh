@@ -260,9 +260,12 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 % if CLUSTER > 1 then
             if (k < ${USED}) { // T at once: somebody waits for it
                 if (panel) {
-                    wide_begin_t(shared->gram, stau, shared->half);
+                    t_block *blocks = (t_block *)shared->rv;
+                    t_diagonal(shared->gram + (int)warp() * ${8 * 69}, stau + 8 * (int)warp(), blocks[warp()]);
                     block_sync();
-                    wide_build_t(shared->gram, shared->half);
+                    if (warp() < 4)
+                        t_rows(shared->gram, blocks, shared->half, warp());
+                    block_sync();
                     wide_put_t(shared->half, t);
                     fence_async_shared();
                     block_sync();

@@ -507,6 +507,7 @@ QRS_CALL void wide_rows(u8 *v, int tiles, const f32x4 *spare, wide_shared *s, fl
     block_sync();
 }
 
+% if CLUSTER == 1 then
 // T of 64 columns: its blocks of 32 at once, each by a warp, then T12 = -T11 (G12 T22), with G12 T22 in G12's place. gram: V'V, symmetric; t: rows 68
 // apart. In two halves, so that something can be sent for between. The second synchronises.
 QRS_DEV void wide_begin_t(float *gram, const float *tau, float *t)
@@ -526,6 +527,7 @@ QRS_DEV void wide_build_t(float *gram, float *t)
         gram_product(!mine ? nullptr : op ? t + 32 : gram + 32, nullptr, op ? t : gram + 32, false, op ? gram + 32 : t + 32 * 69, op ? -1.0f : 1.0f);
 }
 
+% end
 // fp16 T as tiles, swizzled like V's, the low one 8 KB after the high one.
 QRS_DEV void wide_put_t(const float *t, u8 *to)
 {

@@ -270,7 +270,11 @@ using namespace qrs;
 % include("blocks/fused_wide.cuh")
 % include("blocks/gram_recursion.cuh", { B = 32, ROLLED = WHOLE, NC = 2, LD = 68, LDM = 68 })
 % include("blocks/gram_small.cuh", { NC = 2 })
+% if CLUSTER > 1 then
+% include("blocks/t_blocks.cuh", { B = 64, LDG = 68, LDT = 68 })
+% else
 % include("blocks/t_small.cuh", { LDG = 68, LDT = 68 })
+% end
 % if WHOLE then
 % include("blocks/gram_whole.cuh", { LD = 68, LDM = 68, LEAST = "1e-6" })
 % end
