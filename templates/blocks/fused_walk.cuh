@@ -166,7 +166,7 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matri
     const u8 *t = dynamic_smem() + ${O_T};
 % if CLUSTER > 1 then
     // Panels up to this CTA's last block come a stage ahead, T with V; the others are late, and T of one later than its V. A stage's first copy takes the
-    // place of sums or of the recursion's state, and what was not known is news.
+    // place of sums or of the recursion's state (fresh: bit s for a stage without a copy yet), and what was not known is news.
     #pragma unroll 1
     for (int p = 0, stage = 0, here = first ? 0 : -1, fresh = first ? 2 : 3; p < done; p++) {
         const bool late = p > k - ${CLUSTER};

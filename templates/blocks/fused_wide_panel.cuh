@@ -33,6 +33,16 @@ QRS_DEV f32x2 &wide_pair(u8 *v, int tile, int i, int h)
     return *(f32x2 *)(wide_column_line(v, col) + tile * 2048 + (wide_row(i) ^ wide_swizzle(col)));
 }
 
+// One tile on: loops over tiles whose registers go round have one body, and the tile at work is number 0 or comes last.
+QRS_DEV void wide_turn(wide_tile &c)
+{
+    #pragma unroll
+    for (int j = 0; j + 1 < ${J}; j++)
+        #pragma unroll
+        for (int i = 0; i < 32; i++)
+            c[j][i] = c[j + 1][i];
+}
+
 // The top block to s->rv, and as it is to spare, for a second attempt.
 QRS_DEV void wide_take_top(const float (&c)[32], float *rv, f32x4 *spare)
 {
@@ -130,11 +140,7 @@ QRS_DEV void wide_pack(wide_tile &c, u8 *v, int begin, int tiles, bool low, wide
                 wgmma_wait<0>(d);
             }
         }
-        #pragma unroll
-        for (int j = 0; j + 1 < ${J}; j++)
-            #pragma unroll
-            for (int i = 0; i < 32; i++)
-                c[j][i] = c[j + 1][i];
+        wide_turn(c);
     }
     // The second warpgroup's share through shared memory, added by the first and scaled back.
     f32x4 *x = (f32x4 *)s->half + (threadIdx.x & 127);
@@ -189,11 +195,7 @@ QRS_DEV void wide_restore(wide_tile &c, u8 *v, int tiles, const wide_shared *s)
             x[i] = 0.0f;
         if (t > 0 && t < tiles)
             wide_unpack(x, to_saddr(v) + t * 8192, f);
-        #pragma unroll
-        for (int j = 0; j + 1 < ${J}; j++)
-            #pragma unroll
-            for (int i = 0; i < 32; i++)
-                c[j][i] = c[j + 1][i];
+        wide_turn(c);
         #pragma unroll
         for (int i = 0; i < 32; i++)
             c[${J - 1}][i] = x[i];
@@ -283,11 +285,7 @@ QRS_DEV void wide_below(wide_tile &c, u8 *v, int tiles, bool rows, wide_shared *
                 wgmma_wait<0>(d);
             }
         }
-        #pragma unroll
-        for (int j = 0; j + 1 < ${J}; j++)
-            #pragma unroll
-            for (int i = 0; i < 32; i++)
-                c[j][i] = c[j + 1][i];
+        wide_turn(c);
         #pragma unroll
         for (int i = 0; i < 32; i++) {
             const int h = i >> 1 & 1;
@@ -577,13 +575,7 @@ QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, w
 QRS_DEV bool wide_leans(wide_shared *s)
 {
     const int tid = threadIdx.x;
-    float sum = 0.0f;
-    #pragma unroll 4
-    for (int i = 0; i < 16; i++) {
-        const float x = s->rv[(16 * (tid >> 6) + i) * 68 + (tid & 63)];
-        sum = fmaf(x, x, sum);
-    }
-    s->columns.top[tid >> 6][tid & 63] = sum;
+    gram_top_squares(s);
     block_sync();
     bool leans = false;
     if (tid < 64)

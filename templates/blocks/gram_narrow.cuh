@@ -5,6 +5,7 @@
 // Layout: two warps hold G and run a pair of columns ahead, two hold X; thread (ty, tx) of 8 x 8 has rows 4 ty.. and columns 4 tx.. of it. A pair's owners
 // hand it round through shared memory, every thread finds its scalars itself, and one barrier a pair does for both.
 % local B, R, T = 32, 4, 64
+% include("blocks/gram_sound.cuh", { B = B, LD = LD, LEAST = LEAST })
 struct gram_narrow_pivots {
     float g[2][${B}], x[2][${B}]; // the pair's rows of G and of X, zero in finished columns
     float l[2][${B}];             // its columns of X
@@ -172,10 +173,5 @@ QRS_CALL bool gram_narrow(const float *x, const float *gram, float *rv, float *m
         }
     }
     bar_sync(1, ${2 * T});
-    if (tid >= ${B})
-        return true;
-    // What cancelled cannot be trusted, nor a zero that only cancellation made. NaN fails.
-    const float r = fabsf(rv[tid * ${LD + 1}]), of = whole[tid];
-    tau[tid] = r == 0.0f ? 0.0f : div_rn(fabsf(tau[tid]), r);
-    return r == 0.0f ? of == 0.0f && (tid == ${B - 1} || whole[tid + 1] == 0.0f) : r * r >= ${LEAST}f * of;
+    return tid >= ${B} || gram_sound(rv, whole, tau);
 }

@@ -16,6 +16,19 @@ struct wide_shared {
     gram_buffers recursion;
 };
 
+// Squares of the top block's columns, 16 rows a thread: to be put together once others can see them.
+QRS_DEV void gram_top_squares(wide_shared *s)
+{
+    const int part = threadIdx.x >> 6, col = threadIdx.x & 63;
+    float sum = 0.0f;
+    #pragma unroll 4
+    for (int i = 0; i < 16; i++) {
+        const float x = s->rv[(16 * part + i) * 68 + col];
+        sum = fmaf(x, x, sum);
+    }
+    s->columns.top[part][col] = sum;
+}
+
 // All 256 threads call. s->rv: top block, becomes R on and above the diagonal and V below. s->gram: G of the rows below; its right half becomes M's,
 // and the left half of s->half M's top left quarter. steps, bare: as in gram_recursion. Returns false, in some thread, unless both recursions
 // went well. Synchronises.
@@ -25,16 +38,7 @@ QRS_CALL bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
     float *rv = s->rv, *lower = rv + 32 * 68, *corner = lower + 32, *half = s->half, *z = half + 32;
     float *gram = s->gram, *g12 = gram + 32, *g21 = gram + 32 * 68, *g22 = g21 + 32;
     bool good = true;
-    // Squares of the columns: 16 rows a thread, put together once others can see them.
-    {
-        float sum = 0.0f;
-        #pragma unroll
-        for (int i = 0; i < 16; i++) {
-            const float x = rv[(16 * (tid >> 6) + i) * 68 + (tid & 63)];
-            sum = fmaf(x, x, sum);
-        }
-        s->columns.top[tid >> 6][tid & 63] = sum;
-    }
+    gram_top_squares(s);
     // One loop: the products' code, and the recursion's, is there once. Rows 32..63 are below the first half's top block.
     const bool second = shfl((int)warp() >> 2, 0);
     #pragma unroll 1

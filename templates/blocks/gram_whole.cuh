@@ -21,6 +21,7 @@
 // (row g + 8, the same). An 8 x 8 block lies in a warp likewise, and so can be an operand at once if k = 2 q, 2 q + 1 count as q, q + 4 on both sides
 // (gram_small.cuh). The rows of R and N come out transposed, as accumulators of a row a column, which are operands too.
 % local B, NB, W, T = 64, 8, 4, 128
+% include("blocks/gram_sound.cuh", { B = B, LD = LD, LEAST = LEAST })
 struct gram_rows { // of the block at work: what is left of G's and X's
     float g[8][${B + 4}], x[8][${B + 4}];
 };
@@ -302,10 +303,5 @@ QRS_CALL bool gram_whole(const float *x, const float *gram, float *rv, float *le
         *to = {row > col ? v.x : sign * v.x, row > col + 1 ? v.y : sign * v.y, row > col + 2 ? v.z : sign * v.z, row > col + 3 ? v.w : sign * v.w};
     }
     bar_sync(1, ${2 * T});
-    if (tid >= ${B})
-        return true;
-    // What cancelled cannot be trusted, nor a zero that only cancellation made. NaN fails.
-    const float r = fabsf(rv[tid * ${LD + 1}]), of = whole[tid];
-    tau[tid] = r == 0.0f ? 0.0f : div_rn(fabsf(tau[tid]), r);
-    return r == 0.0f ? of == 0.0f && (tid == ${B - 1} || whole[tid + 1] == 0.0f) : r * r >= ${LEAST}f * of;
+    return tid >= ${B} || gram_sound(rv, whole, tau);
 }

@@ -168,14 +168,14 @@ return {
   summary = "one launch, a CTA a matrix, left-looking: earlier reflectors on tensor cores, row panels in registers",
   params = {
     { name = "update", values = { "mma", "wgmma" },
-      doc = "mma: panels of 32, warp products, several CTAs an SM; wgmma: panels of 64 by the Gram recursion, warpgroup products, one CTA an SM (sm_90)",
+      doc = "mma: panels of 32, warp products, several CTAs an SM; wgmma: panels of 64 from Gram matrices, warpgroup products, one CTA an SM (sm_90)",
       default = function(shape, device)
         return wide(shape, device) and "wgmma" or "mma"
       end },
     { name = "threads", values = { 128, 256, 512 }, doc = "threads of a CTA",
       default = threads_of },
     { name = "method", values = { "rows", "gram" },
-      doc = "panels: rows in registers, one reduction a column; or the Gram recursion, which falls back to rows where it is not safe",
+      doc = "panels: rows in registers, one reduction a column; or from Gram matrices, which fall back to rows where that is not safe",
       default = method_of },
     { name = "products", values = { "auto", 1, 3 },
       doc = "fp16 products an update is formed of: 1, or 3 with both factors split (fp32 level); auto: what the precision asks for",
@@ -183,7 +183,7 @@ return {
     { name = "ctas", values = { 1, 2, 4, 8 }, doc = "CTAs of the cluster that shares a matrix, each taking every so many-th block of columns (update = mma; wgmma has one)",
       default = function(shape, device) return (select(4, choice(shape, device))) end },
     { name = "overlap", values = { 0, 1 },
-      doc = "1: while four warps run the Gram recursion the others load the next block and scale it, and while four make T they write this one out (method = gram, room for two tiles)",
+      doc = "1: while four warps factor a panel the others load the next block and scale it, and while four make T they write this one out (method = gram, room for two tiles)",
       default = overlap_of },
     { name = "ctas_per_sm", values = { 1, 2, 3, 4 }, doc = "CTAs meant to share an SM: bounds registers and the grid",
       default = function(shape, device) return (choice(shape, device)) end },

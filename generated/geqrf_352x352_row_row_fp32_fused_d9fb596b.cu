@@ -1167,7 +1167,19 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, float *whole
 // Parameters: LD: row stride of X, G and R; LDM: of M; LEAST: share of a column's square that must be left of it.
 // Layout: two warps hold G and run a pair of columns ahead, two hold X; thread (ty, tx) of 8 x 8 has rows 4 ty.. and columns 4 tx.. of it. A pair's owners
 // hand it round through shared memory, every thread finds its scalars itself, and one barrier a pair does for both.
-#line 8 "blocks/gram_narrow.cuh"
+#line 1 "blocks/gram_sound.cuh"
+// The last word on a panel from its whole Gram matrix (gram_whole.cuh, gram_narrow.cuh).
+//
+// Parameters: B columns; LD: row stride of R; LEAST: share of a column's square that must be left of it.
+// Thread = column, of 32: its tau from |n|, and whether its pivot can be trusted. What cancelled cannot, nor a zero that only cancellation made. NaN fails. whole: G's diagonal.
+QRS_DEV bool gram_sound(const float *rv, const float *whole, float *tau)
+{
+    const int col = threadIdx.x;
+    const float r = fabsf(rv[col * 37]), of = whole[col];
+    tau[col] = r == 0.0f ? 0.0f : div_rn(fabsf(tau[col]), r);
+    return r == 0.0f ? of == 0.0f && (col == 31 || whole[col + 1] == 0.0f) : r * r >= 1e-6f * of;
+}
+#line 9 "blocks/gram_narrow.cuh"
 struct gram_narrow_pivots {
     float g[2][32], x[2][32]; // the pair's rows of G and of X, zero in finished columns
     float l[2][32];             // its columns of X
@@ -1299,7 +1311,7 @@ QRS_CALL bool gram_narrow(const float *x, const float *gram, float *rv, float *m
     // Both at the same barriers, X a pair behind.
     #pragma unroll 1
     for (int block = 0; block <= 8; block++) {
-#line 141 "blocks/gram_narrow.cuh"
+#line 142 "blocks/gram_narrow.cuh"
         if (!second && block < 8 && ty == block)
             gram_give_rows<0>(y, sides[0].g, block, tx);
         if (second && block > 0) {
@@ -1313,7 +1325,7 @@ QRS_CALL bool gram_narrow(const float *x, const float *gram, float *rv, float *m
             gram_cholesky_pair<0>(y, sides[0], rv, block, tx, ty);
         if (second && block > 0)
             gram_jordan_pair<1>(y, sides[1], rv, tau, block - 1, tx, ty);
-#line 141 "blocks/gram_narrow.cuh"
+#line 142 "blocks/gram_narrow.cuh"
         if (!second && block < 8 && ty == block)
             gram_give_rows<1>(y, sides[1].g, block, tx);
         if (second && block < 8) {
@@ -1327,7 +1339,7 @@ QRS_CALL bool gram_narrow(const float *x, const float *gram, float *rv, float *m
             gram_cholesky_pair<1>(y, sides[1], rv, block, tx, ty);
         if (second && block < 8)
             gram_jordan_pair<0>(y, sides[0], rv, tau, block, tx, ty);
-#line 155 "blocks/gram_narrow.cuh"
+#line 156 "blocks/gram_narrow.cuh"
     }
     bar_sync(1, 128);
     if (second) {
@@ -1348,12 +1360,7 @@ QRS_CALL bool gram_narrow(const float *x, const float *gram, float *rv, float *m
         }
     }
     bar_sync(1, 128);
-    if (tid >= 32)
-        return true;
-    // What cancelled cannot be trusted, nor a zero that only cancellation made. NaN fails.
-    const float r = fabsf(rv[tid * 37]), of = whole[tid];
-    tau[tid] = r == 0.0f ? 0.0f : div_rn(fabsf(tau[tid]), r);
-    return r == 0.0f ? of == 0.0f && (tid == 31 || whole[tid + 1] == 0.0f) : r * r >= 1e-6f * of;
+    return tid >= 32 || gram_sound(rv, whole, tau);
 }
 #line 1 "blocks/gram_panel.cuh"
 // A panel of 32 columns by the Gram recursion (gram_recursion.cuh), or from its whole Gram matrix (gram_narrow.cuh), with its safety test.
@@ -1684,7 +1691,7 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matri
     const u8 *t = dynamic_smem() + 90112;
 #line 168 "blocks/fused_walk.cuh"
     // Panels up to this CTA's last block come a stage ahead, T with V; the others are late, and T of one later than its V. A stage's first copy takes the
-    // place of sums or of the recursion's state, and what was not known is news.
+    // place of sums or of the recursion's state (fresh: bit s for a stage without a copy yet), and what was not known is news.
     #pragma unroll 1
     for (int p = 0, stage = 0, here = first ? 0 : -1, fresh = first ? 2 : 3; p < done; p++) {
         const bool late = p > k - 2;

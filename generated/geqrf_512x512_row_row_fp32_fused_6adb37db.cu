@@ -911,7 +911,19 @@ QRS_CALL void small_t(const float *gram, const float *tau, float *t)
 // 8 x 8 block comes first. Rows lie as accumulators: of 16 rows and the n-th block of columns, counted from the block at work, y[n] is (row g, columns 2 q, 2 q + 1),
 // (row g + 8, the same). An 8 x 8 block lies in a warp likewise, and so can be an operand at once if k = 2 q, 2 q + 1 count as q, q + 4 on both sides
 // (gram_small.cuh). The rows of R and N come out transposed, as accumulators of a row a column, which are operands too.
-#line 24 "blocks/gram_whole.cuh"
+#line 1 "blocks/gram_sound.cuh"
+// The last word on a panel from its whole Gram matrix (gram_whole.cuh, gram_narrow.cuh).
+//
+// Parameters: B columns; LD: row stride of R; LEAST: share of a column's square that must be left of it.
+// Thread = column, of 64: its tau from |n|, and whether its pivot can be trusted. What cancelled cannot, nor a zero that only cancellation made. NaN fails. whole: G's diagonal.
+QRS_DEV bool gram_sound(const float *rv, const float *whole, float *tau)
+{
+    const int col = threadIdx.x;
+    const float r = fabsf(rv[col * 69]), of = whole[col];
+    tau[col] = r == 0.0f ? 0.0f : div_rn(fabsf(tau[col]), r);
+    return r == 0.0f ? of == 0.0f && (col == 63 || whole[col + 1] == 0.0f) : r * r >= 1e-6f * of;
+}
+#line 25 "blocks/gram_whole.cuh"
 struct gram_rows { // of the block at work: what is left of G's and X's
     float g[8][68], x[8][68];
 };
@@ -972,11 +984,11 @@ template <int M> QRS_DEV void gram_take_rest(float (&y)[2][8][4], const gram_fac
     if (block < 0)
         return;
     gram_take<M, 1>(y, f, from, r, block);
-#line 85 "blocks/gram_whole.cuh"
+#line 86 "blocks/gram_whole.cuh"
     gram_take<M, 2>(y, f, from, r, block);
-#line 85 "blocks/gram_whole.cuh"
+#line 86 "blocks/gram_whole.cuh"
     gram_take<M, 3>(y, f, from, r, block);
-#line 87 "blocks/gram_whole.cuh"
+#line 88 "blocks/gram_whole.cuh"
 }
 // Of 16 rows the eight of a block: its own columns to d; those behind to rows.
 QRS_DEV void gram_give_block(const float (&y)[8][4], float (*d)[8], int block)
@@ -1195,12 +1207,7 @@ QRS_CALL bool gram_whole(const float *x, const float *gram, float *rv, float *le
         *to = {row > col ? v.x : sign * v.x, row > col + 1 ? v.y : sign * v.y, row > col + 2 ? v.z : sign * v.z, row > col + 3 ? v.w : sign * v.w};
     }
     bar_sync(1, 256);
-    if (tid >= 64)
-        return true;
-    // What cancelled cannot be trusted, nor a zero that only cancellation made. NaN fails.
-    const float r = fabsf(rv[tid * 69]), of = whole[tid];
-    tau[tid] = r == 0.0f ? 0.0f : div_rn(fabsf(tau[tid]), r);
-    return r == 0.0f ? of == 0.0f && (tid == 63 || whole[tid + 1] == 0.0f) : r * r >= 1e-6f * of;
+    return tid >= 64 || gram_sound(rv, whole, tau);
 }
 #line 1 "blocks/gram_pair.cuh"
 // A panel of 64 columns as two Gram recursions of 32 with a block update between them: 64 at once cost 454 cycles a column, two of 32 about 300.
@@ -1221,6 +1228,19 @@ struct wide_shared {
     gram_buffers recursion;
 };
 
+// Squares of the top block's columns, 16 rows a thread: to be put together once others can see them.
+QRS_DEV void gram_top_squares(wide_shared *s)
+{
+    const int part = threadIdx.x >> 6, col = threadIdx.x & 63;
+    float sum = 0.0f;
+    #pragma unroll 4
+    for (int i = 0; i < 16; i++) {
+        const float x = s->rv[(16 * part + i) * 68 + col];
+        sum = fmaf(x, x, sum);
+    }
+    s->columns.top[part][col] = sum;
+}
+
 // All 256 threads call. s->rv: top block, becomes R on and above the diagonal and V below. s->gram: G of the rows below; its right half becomes M's,
 // and the left half of s->half M's top left quarter. steps, bare: as in gram_recursion. Returns false, in some thread, unless both recursions
 // went well. Synchronises.
@@ -1230,16 +1250,7 @@ QRS_CALL bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
     float *rv = s->rv, *lower = rv + 32 * 68, *corner = lower + 32, *half = s->half, *z = half + 32;
     float *gram = s->gram, *g12 = gram + 32, *g21 = gram + 32 * 68, *g22 = g21 + 32;
     bool good = true;
-    // Squares of the columns: 16 rows a thread, put together once others can see them.
-    {
-        float sum = 0.0f;
-        #pragma unroll
-        for (int i = 0; i < 16; i++) {
-            const float x = rv[(16 * (tid >> 6) + i) * 68 + (tid & 63)];
-            sum = fmaf(x, x, sum);
-        }
-        s->columns.top[tid >> 6][tid & 63] = sum;
-    }
+    gram_top_squares(s);
     // One loop: the products' code, and the recursion's, is there once. Rows 32..63 are below the first half's top block.
     const bool second = shfl((int)warp() >> 2, 0);
     #pragma unroll 1
@@ -1310,6 +1321,16 @@ QRS_DEV f32x2 &wide_pair(u8 *v, int tile, int i, int h)
 {
     const int col = wide_column(h);
     return *(f32x2 *)(wide_column_line(v, col) + tile * 2048 + (wide_row(i) ^ wide_swizzle(col)));
+}
+
+// One tile on: loops over tiles whose registers go round have one body, and the tile at work is number 0 or comes last.
+QRS_DEV void wide_turn(wide_tile &c)
+{
+    #pragma unroll
+    for (int j = 0; j + 1 < 4; j++)
+        #pragma unroll
+        for (int i = 0; i < 32; i++)
+            c[j][i] = c[j + 1][i];
 }
 
 // The top block to s->rv, and as it is to spare, for a second attempt.
@@ -1409,11 +1430,7 @@ QRS_DEV void wide_pack(wide_tile &c, u8 *v, int begin, int tiles, bool low, wide
                 wgmma_wait<0>(d);
             }
         }
-        #pragma unroll
-        for (int j = 0; j + 1 < 4; j++)
-            #pragma unroll
-            for (int i = 0; i < 32; i++)
-                c[j][i] = c[j + 1][i];
+        wide_turn(c);
     }
     // The second warpgroup's share through shared memory, added by the first and scaled back.
     f32x4 *x = (f32x4 *)s->half + (threadIdx.x & 127);
@@ -1455,7 +1472,7 @@ QRS_DEV void wide_unpack(float (&x)[32], saddr tile, const float (&f)[2])
         }
     }
 }
-#line 180 "blocks/fused_wide_panel.cuh"
+#line 186 "blocks/fused_wide_panel.cuh"
 // All of it, but for the top block, to c.
 QRS_DEV void wide_restore(wide_tile &c, u8 *v, int tiles, const wide_shared *s)
 {
@@ -1468,17 +1485,13 @@ QRS_DEV void wide_restore(wide_tile &c, u8 *v, int tiles, const wide_shared *s)
             x[i] = 0.0f;
         if (t > 0 && t < tiles)
             wide_unpack(x, to_saddr(v) + t * 8192, f);
-        #pragma unroll
-        for (int j = 0; j + 1 < 4; j++)
-            #pragma unroll
-            for (int i = 0; i < 32; i++)
-                c[j][i] = c[j + 1][i];
+        wide_turn(c);
         #pragma unroll
         for (int i = 0; i < 32; i++)
             c[3][i] = x[i];
     }
 }
-#line 203 "blocks/fused_wide_panel.cuh"
+#line 205 "blocks/fused_wide_panel.cuh"
 
 // M, where gram_pair leaves it, to s->half as fp16 pairs, a column a row of 128 bytes. Its rows take P2's powers of two, its columns get their own:
 // s->back takes them away again. Synchronises.
@@ -1562,11 +1575,7 @@ QRS_DEV void wide_below(wide_tile &c, u8 *v, int tiles, bool rows, wide_shared *
                 wgmma_wait<0>(d);
             }
         }
-        #pragma unroll
-        for (int j = 0; j + 1 < 4; j++)
-            #pragma unroll
-            for (int i = 0; i < 32; i++)
-                c[j][i] = c[j + 1][i];
+        wide_turn(c);
         #pragma unroll
         for (int i = 0; i < 32; i++) {
             const int h = i >> 1 & 1;
@@ -1818,15 +1827,15 @@ QRS_DEV void wide_put_t(const float *t, u8 *to)
     }
 }
 
-#line 543 "blocks/fused_wide_panel.cuh"
+#line 541 "blocks/fused_wide_panel.cuh"
 // The top block of panel k, finished, from s->rv to H; to s->gram as V's, with its ones and zeros, and sums of squares of what is below the ones.
 QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, wide_shared *s)
 {
     const int col = threadIdx.x & 63, part = threadIdx.x >> 6;
-#line 548 "blocks/fused_wide_panel.cuh"
+#line 546 "blocks/fused_wide_panel.cuh"
     const power_of_two f = make_power_of_two(exponent[col] - QRS_LIFT);
     out += (64 * k + part) * ldh + 64 * k + col;
-#line 559 "blocks/fused_wide_panel.cuh"
+#line 557 "blocks/fused_wide_panel.cuh"
     float square = 0.0f;
     #pragma unroll 4
     for (int i = 0; i < 16; i++) {
@@ -1834,27 +1843,21 @@ QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, w
         const float y = s->rv[at], x = row > col ? y : 0.0f;
         s->gram[at] = row == col ? 1.0f : x;
         square = fmaf(x, x, square);
-#line 567 "blocks/fused_wide_panel.cuh"
+#line 565 "blocks/fused_wide_panel.cuh"
         if (true)
             *out = row > col ? y : times(f, y);
         out += 4 * ldh;
-#line 571 "blocks/fused_wide_panel.cuh"
+#line 569 "blocks/fused_wide_panel.cuh"
     }
     s->columns.top[part][col] = square;
 }
 
-#line 576 "blocks/fused_wide_panel.cuh"
+#line 574 "blocks/fused_wide_panel.cuh"
 // Whether the top block has more than seven eighths of a column's square (G being that of all rows). Synchronises.
 QRS_DEV bool wide_leans(wide_shared *s)
 {
     const int tid = threadIdx.x;
-    float sum = 0.0f;
-    #pragma unroll 4
-    for (int i = 0; i < 16; i++) {
-        const float x = s->rv[(16 * (tid >> 6) + i) * 68 + (tid & 63)];
-        sum = fmaf(x, x, sum);
-    }
-    s->columns.top[tid >> 6][tid & 63] = sum;
+    gram_top_squares(s);
     block_sync();
     bool leans = false;
     if (tid < 64)
@@ -1862,7 +1865,7 @@ QRS_DEV bool wide_leans(wide_shared *s)
     return shfl((int)block_any(leans), 0);
 }
 
-#line 595 "blocks/fused_wide_panel.cuh"
+#line 587 "blocks/fused_wide_panel.cuh"
 // Writes block k to H, and before that, with `panel`, factors it from tile k down: tau to shared memory, V's planes, with the low one if `low`, on
 // their way to scratch when some block comes `later`. t: T's place, until then the top block's for a second attempt. Returns true when the Gram recursion did
 // not do. Synchronises before.
@@ -1882,7 +1885,7 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
             return rows;
         if (pass == 0)
             wide_take_top(c[0], s->rv, (f32x4 *)t);
-#line 615 "blocks/fused_wide_panel.cuh"
+#line 607 "blocks/fused_wide_panel.cuh"
         #pragma unroll 1
         for (;;) { // once more without the top block, if that is where the weight is
             if (pass == 0)
@@ -1893,7 +1896,7 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
             tall = false;
             wide_restore(c, v, tiles, s);
         }
-#line 630 "blocks/fused_wide_panel.cuh"
+#line 622 "blocks/fused_wide_panel.cuh"
         if (pass)
             break;
         const bool good = tall ? gram_whole(s->rv, s->gram, s->rv, s->half, s->gram, s->whole, (gram_pivots *)(t + 16384), tau) :
