@@ -6,6 +6,6 @@ QRS_DEV bool gram_sound(const float *rv, const float *whole, float *tau)
 {
     const int col = threadIdx.x;
     const float r = fabsf(rv[col * ${LD + 1}]), of = whole[col];
-    tau[col] = r == 0.0f ? 0.0f : div_rn(fabsf(tau[col]), r);
+    tau[col] = r == 0.0f ? 0.0f : fabsf(tau[col]) * rcp_normal(r); // for the test of v'v: what is stored comes from that
     return r == 0.0f ? of == 0.0f && (col == ${B - 1} || whole[col + 1] == 0.0f) : r * r >= ${LEAST}f * of;
 }

@@ -15,6 +15,9 @@ QRS_DEV void block_sync(QRS_AT) {
 QRS_DEV void bar_sync(int id, int threads, QRS_AT) {
     host::self()->services->barrier(host::self(), id, threads, 0, 0, QRS_AT_PASS);
 }
+QRS_DEV void bar_wait(int id, int threads, QRS_AT) {
+    bar_sync(id, threads, QRS_AT_PASS);
+}
 QRS_DEV void bar_arrive(int id, int threads, QRS_AT) {
     host::self()->services->barrier(host::self(), id, threads, 1, 0, QRS_AT_PASS);
 }
@@ -31,6 +34,10 @@ QRS_DEV void block_sync() {
 }
 QRS_DEV void bar_sync(int id, int threads) {
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+// bar_sync() where others only arrive.
+QRS_DEV void bar_wait(int id, int threads) {
+    asm volatile("barrier.cta.sync.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 QRS_DEV void bar_arrive(int id, int threads) {
     asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");

@@ -137,6 +137,9 @@ template <class T> QRS_DEV T lds(saddr a, QRS_AT) {
 template <class T> QRS_DEV void sts(saddr a, T v, QRS_AT) {
     memcpy(host_shared<T>(a, "sts", QRS_AT_PASS), &v, sizeof v);
 }
+QRS_DEV void sts_if(bool there, saddr a, f32x4 v, QRS_AT) {
+    if (there) sts(a, v, QRS_AT_PASS);
+}
 QRS_DEV u32 lane() {
     return threadIdx.x & 31;
 }
@@ -264,6 +267,12 @@ template <class T> QRS_DEV T lds(saddr a) {
 template <class T> QRS_DEV void sts(saddr a, T v) {
     as_words<T> r(v);
     move::store_shared(a, r.word);
+}
+// A store of some lanes that is no branch: what is around it can be scheduled across.
+QRS_DEV void sts_if(bool there, saddr a, f32x4 v) {
+    asm volatile("{.reg .pred p;\n setp.ne.b32 p, %0, 0;\n @p st.shared.v4.f32 [%1], {%2, %3, %4, %5};}" ::"r"(static_cast<u32>(there)), "r"(a), "f"(v.x),
+                 "f"(v.y), "f"(v.z), "f"(v.w)
+                 : "memory");
 }
 QRS_DEV u32 lane() {
     u32 r;

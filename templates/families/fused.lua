@@ -79,6 +79,8 @@ local function layout(shape, device, p)
   v.LASTS = v.CLUSTER > 1 or v.OVERLAP
   v.GRAM = p.method == "gram"
   v.LIMIT, v.LOOSE = limits_of(shape, k)
+  -- With few rows below a top block dense panels often miss LIMIT, by less than this; what the contract allows grows with k as this does.
+  v.SHORT = v.LIMIT * math.min(4, math.max(1, k / 32))
   -- From whole Gram matrices (blocks/gram_narrow.cuh) where nobody else fills the time of a panel's chain.
   v.WHOLE = v.GRAM and v.LASTS and m >= 2 * PANEL
   v.O_WS = w * 4096
@@ -123,9 +125,10 @@ local function method_of(shape) return shape.m <= 512 and "gram" or "rows" end
 local function threads_of(shape, device) return shape.m > 512 and 512 or shape.m <= 256 and not alone(shape, device) and 128 or 256 end
 
 -- Where warpgroup products win: a matrix a CTA, one CTA an SM, and much to do. Measured at 256, 300, 320, 352, 384, 448 and 512 for batches of 1 to 640; two
--- CTAs that share a matrix are faster than they.
+-- CTAs that share a matrix are faster than they with three products, and slower with one (512 columns in fp16 plans).
 local function wide(shape, device)
-  return device.arch == 90 and shape.m > (alone(shape, device) and 352 or 300) and shape.m <= 512 and shape.n > 256 and not shared(shape, device)
+  local one = shape.precision == "fp16" and math.min(shape.m, shape.n) >= 512
+  return device.arch == 90 and shape.m > (alone(shape, device) and 352 or 300) and shape.m <= 512 and shape.n > 256 and (one or not shared(shape, device))
 end
 
 local function registers(v)
@@ -395,8 +398,9 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
         if (warp() < 4) {
             if (factor)
                 gram_factor(panel, first, gs, stau);
-        } else {
-            const fused_team side = {tid - 128, ${THREADS - 128}, (int)warp() - 4, ${W - 4}, 2};
+        } else if ((warp() & 3) >= 2) { // not on the schedulers of the warps whose instructions are the chain
+            const int other_warp = ((int)warp() >> 2) * 2 - 2 + ((int)warp() & 1);
+            const fused_team side = {32 * other_warp + (int)lane(), ${16 * (W - 4)}, other_warp, ${(W - 4) // 2}, 2};
             if (b_next < batch) {
                 float *other = (float *)(smem + ${O_TILE} + (turn ^ 1) * ${TILE});
                 fused_request(side, other, a + b_next * stride_a, lda, 32 * k_next);

@@ -24,12 +24,12 @@ note() { # NAME CODE TEXT
 
 # A copy of the templates in $1 where every barrier of a block, of some of its warps and of a cluster is passed twice. It orders nothing that one does
 # not. racecheck wants it: where warps have passed named barriers a different number of times, it takes what some wrote before the block's next
-# barrier and others read after it for a hazard, and a second barrier mends that. Nor does it see what __syncwarp orders ahead of one lane's arrival at
-# an mbarrier, so that there all lanes arrive.
+# barrier and others read after it for a hazard, and a second barrier mends that. Nor does it see what bar.arrive orders, so that there those that arrive wait
+# like the others, or what __syncwarp orders ahead of one lane's arrival at an mbarrier, so that there all lanes arrive.
 twice() {
     rm -rf "$1" && cp -r templates "$1"
     sed -i -e 's/"bar\.sync \(0\|%0, %1\);"/"bar.sync \1;\\n bar.sync \1;"/' -e 's/selp\.b32 %0, 1, 0, q;}/selp.b32 %0, 1, 0, q;\\n bar.sync 0;}/' \
-        "$1/device/block.cuh"
+        -e 's/"\(bar\.arrive\|barrier\.cta\.sync\.aligned\) %0, %1;"/"bar.sync %0, %1;\\n bar.sync %0, %1;"/' "$1/device/block.cuh"
     sed -i 's/^#define WIDE_GIVERS 1$/#define WIDE_GIVERS 32/' "$1/blocks/fused_wide.cuh"
     sed -i '/^#elif QRS_ARCH_90/,$ s/^    cluster_arrive();$/    cluster_arrive();\n    cluster_wait();\n    cluster_arrive();/' "$1/device/cluster.cuh"
 }

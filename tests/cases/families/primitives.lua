@@ -125,6 +125,7 @@ QRS_KERNEL(memory, 256, 1)(const float *A, float *H) {
     const saddr s = to_saddr(dynamic_smem());
     float *h = H + 20 * 256 + t;
     sts(s + t * 16, f32x4{A[t], A[256 + t], A[512 + t], A[768 + t]});
+    sts_if(t % 3 == 1, s + t * 16, f32x4{0.0f, 0.0f, A[768 + t], -A[t]});
     sts(s + 8192 + t * 8, f32x2{A[t], -A[t]});
     sts(s + 16384 + t * 2, static_cast<u16>(t * 3));
     sts(s + 20480 + t * 8, static_cast<double>(A[t]) * 3.0);
@@ -182,7 +183,7 @@ QRS_KERNEL(blocks, 256, 1)(const float *A, float *H) {
             threadfence_block();
             bar_arrive(1, 256);
         } else {
-            bar_sync(1, 256);
+            bar_wait(1, 256);
             got += s[255 - t] * (round + 1);
             if (round == 0)
                 bar_arrive(2, 256);

@@ -46,13 +46,13 @@ QRS_KERNEL(step_whole, ${4 * N}, 1)(const float *a, i64 lda, float *h, i64 ldh, 
 % if N == 64 then
         gram_whole(rv, gram, rv, left, gram, whole, (gram_pivots *)dynamic_smem(), stau);
 % else
-        gram_narrow(rv, gram, rv, left, whole, (gram_narrow_pivots *)dynamic_smem(), stau);
+        gram_narrow(rv, gram, gram, left, whole, (gram_narrow_pivots *)dynamic_smem(), stau);
 % end
         cycles = clock32() - begun;
         block_sync();
     }
     for (int i = part; i < ${N}; i += 4)
-        h[i * ldh + c] = rv[i * ${N + 4} + c];
+        h[i * ldh + c] = ${N == 64 and "rv" or "gram"}[i * ${N + 4} + c];
     if (part == 0)
         tau[c] = stau[c];
     if (threadIdx.x == 0)
