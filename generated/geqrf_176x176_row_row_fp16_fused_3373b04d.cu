@@ -1180,8 +1180,9 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, float *whole
 // Parameters: LD: row stride of X, G and R; LDM: of M; LEAST: share of a column's square that must be left of it.
 // Layout: two warps hold X, and two G, a few pairs ahead, each two with barriers of their own; R's rows are announced by twos of pairs. Thread (ty, tx) of 8 x 8 has rows
 // 2 ty, 2 ty + 1 and those 16 further on, and columns by tx likewise. After eight pairs the threads' first columns are finished: the others come first, and the lower
-// rows, so that a pair's rows and columns are always number 0 and 1 of their owners' and one short body does for all pairs. Owners hand rows and columns round through
-// shared memory in the order in which threads hold them ("dealt"). What threads hold of finished columns is left to itself: it is never used.
+// rows, so that a pair's rows and columns are always number 0 and 1 of their owners'. Owners hand rows and columns round through shared memory in the order in which
+// threads hold them ("dealt"). What threads hold of finished columns is left to itself: it is never used. A scheduler issues an instruction every other cycle, and a
+// pair's steps on X are 110 of them, a third of its time waiting: hence two pairs a turn, with parities and addresses fixed.
 #line 1 "blocks/gram_sound.cuh"
 // The last word on a panel from its whole Gram matrix (gram_whole.cuh, gram_narrow.cuh).
 //
@@ -1194,7 +1195,7 @@ QRS_DEV bool gram_sound(const float *rv, const float *whole, float *tau)
     tau[col] = r == 0.0f ? 0.0f : fabsf(tau[col]) * rcp_normal(r); // for the test of v'v: what is stored comes from that
     return r == 0.0f ? of == 0.0f && (col == 31 || whole[col + 1] == 0.0f) : r * r >= 1e-6f * of;
 }
-#line 10 "blocks/gram_narrow.cuh"
+#line 11 "blocks/gram_narrow.cuh"
 struct alignas(16) gram_narrow_pivots { // of a pair, by its parity
     float x[2][4][32]; // rows of X, columns of X
     float g[2][2][32]; // rows of G
@@ -1234,111 +1235,186 @@ QRS_DEV void gram_halves(float (&y)[4][4])
 QRS_DEV void gram_narrow_cholesky(const float *gram, float *rv, gram_narrow_pivots *s)
 {
     const int ty = (int)threadIdx.x >> 3 & 7, tx = (int)threadIdx.x & 7;
-    saddr r = to_saddr(rv) + 16 * tx, at = to_saddr(s->g);
-    int turn = 256;
+    const saddr mine = to_saddr(s->g) + 16 * tx, across = to_saddr(s->g) + 16 * ty;
+    saddr r = to_saddr(rv) + 16 * tx;
+    int announced = 3;
     float y[4][4];
     gram_deal(y, gram);
     #pragma unroll 1
     for (int half = 0; half < 2; half++) {
+        saddr pivots = to_saddr(s->g);
         #pragma unroll 1
-        for (int p = 0; p < 8; p++) {
-            const bool own = ty == p;
-            #pragma unroll
-            for (int e = 0; e < 2; e++)
-                sts_if(own, at + 128 * e + 16 * tx, {y[e][0], y[e][1], y[e][2], y[e][3]});
-            bar_sync(12, 64);
-            const f32x2 g0 = lds<f32x2>(at + 16 * p);
-            const float below = lds<float>(at + 128 + 16 * p + 4);
-            float c0[4], c1[4], r0[4], r1[4];
-            gram_read(r0, at + 16 * ty);
-            gram_read(c0, at + 16 * tx);
-            gram_read(c1, at + 128 + 16 * tx);
-            gram_read(r1, at + 128 + 16 * ty);
-            const float q0 = g0.x == 0.0f ? 0.0f : rsqrt_normal(g0.x), w0 = q0 * q0, u = w0 * g0.y;
-            const float g1 = fmaf(-u, g0.y, below), q1 = g1 == 0.0f ? 0.0f : rsqrt_normal(g1), w1 = q1 * q1;
-            #pragma unroll
-            for (int c = 0; c < 4; c++)
-                c1[c] = fmaf(-u, c0[c], c1[c]);
-            #pragma unroll
-            for (int i = 0; i < 4; i++) {
-                const float a0 = w0 * r0[i], a1 = w1 * fmaf(-u, r0[i], r1[i]);
+        for (int two = 0; two < 8; two += 2, pivots += 32, r += 576) {
+#line 62 "blocks/gram_narrow.cuh"
+            {
+                const bool own = ty == two + 0;
+                #pragma unroll
+                for (int e = 0; e < 2; e++)
+                    sts_if(own, mine + 0 + 128 * e, {y[e][0], y[e][1], y[e][2], y[e][3]});
+                bar_sync(12, 64);
+                const f32x2 g0 = lds<f32x2>(pivots + 0);
+                const float below = lds<float>(pivots + 132);
+                float c0[4], c1[4], r0[4], r1[4];
+                gram_read(r0, across + 0);
+                gram_read(c0, mine + 0);
+                gram_read(c1, mine + 128);
+                gram_read(r1, across + 128);
+                const float q0 = g0.x == 0.0f ? 0.0f : rsqrt_normal(g0.x), w0 = q0 * q0, u = w0 * g0.y;
+                const float g1 = fmaf(-u, g0.y, below), q1 = g1 == 0.0f ? 0.0f : rsqrt_normal(g1), w1 = q1 * q1;
                 #pragma unroll
                 for (int c = 0; c < 4; c++)
-                    y[i][c] = fmaf(-a1, c1[c], fmaf(-a0, c0[c], y[i][c]));
+                    c1[c] = fmaf(-u, c0[c], c1[c]);
+                #pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    const float a0 = w0 * r0[i], a1 = w1 * fmaf(-u, r0[i], r1[i]);
+                    #pragma unroll
+                    for (int c = 0; c < 4; c++)
+                        y[i][c] = fmaf(-a1, c1[c], fmaf(-a0, c0[c], y[i][c]));
+                }
+                sts_if(own, r + 0, {q0 * c0[0], q0 * c0[1], q0 * c0[2], q0 * c0[3]});
+                sts_if(own, r + 144, {q1 * c1[0], q1 * c1[1], q1 * c1[2], q1 * c1[3]});
             }
-            sts_if(own, r, {q0 * c0[0], q0 * c0[1], q0 * c0[2], q0 * c0[3]});
-            sts_if(own, r + 144, {q1 * c1[0], q1 * c1[1], q1 * c1[2], q1 * c1[3]});
-            if (p & 1)
-                bar_arrive(3 + 4 * half + p / 2, 128);
-            r += 288;
-            at += turn;
-            turn = -turn;
+#line 62 "blocks/gram_narrow.cuh"
+            {
+                const bool own = ty == two + 1;
+                #pragma unroll
+                for (int e = 0; e < 2; e++)
+                    sts_if(own, mine + 256 + 128 * e, {y[e][0], y[e][1], y[e][2], y[e][3]});
+                bar_sync(12, 64);
+                const f32x2 g0 = lds<f32x2>(pivots + 272);
+                const float below = lds<float>(pivots + 404);
+                float c0[4], c1[4], r0[4], r1[4];
+                gram_read(r0, across + 256);
+                gram_read(c0, mine + 256);
+                gram_read(c1, mine + 384);
+                gram_read(r1, across + 384);
+                const float q0 = g0.x == 0.0f ? 0.0f : rsqrt_normal(g0.x), w0 = q0 * q0, u = w0 * g0.y;
+                const float g1 = fmaf(-u, g0.y, below), q1 = g1 == 0.0f ? 0.0f : rsqrt_normal(g1), w1 = q1 * q1;
+                #pragma unroll
+                for (int c = 0; c < 4; c++)
+                    c1[c] = fmaf(-u, c0[c], c1[c]);
+                #pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    const float a0 = w0 * r0[i], a1 = w1 * fmaf(-u, r0[i], r1[i]);
+                    #pragma unroll
+                    for (int c = 0; c < 4; c++)
+                        y[i][c] = fmaf(-a1, c1[c], fmaf(-a0, c0[c], y[i][c]));
+                }
+                sts_if(own, r + 288, {q0 * c0[0], q0 * c0[1], q0 * c0[2], q0 * c0[3]});
+                sts_if(own, r + 432, {q1 * c1[0], q1 * c1[1], q1 * c1[2], q1 * c1[3]});
+            }
+#line 91 "blocks/gram_narrow.cuh"
+            bar_arrive(announced++, 128);
         }
         gram_halves(y);
     }
 }
 
-// The same pairs' steps on X, warps 0 and 1: V's top block and M by columns to m, dealt, n's diagonal to sizes.
-QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, float *sizes, gram_narrow_pivots *s)
+// The same pairs' steps on X, warps 0 and 1: V's top block and M by columns to m, dealt.
+QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, gram_narrow_pivots *s)
 {
     const int ty = (int)threadIdx.x >> 3 & 7, tx = (int)threadIdx.x & 7;
-    saddr r = to_saddr(rv), at = to_saddr(s->x), to = to_saddr(m) + 16 * ty, size = to_saddr(sizes);
-    int turn = 512;
+    const saddr rows_of_x = to_saddr(s->x) + 16 * tx, columns_of_x = to_saddr(s->x) + 256 + 16 * ty;
+    saddr r = to_saddr(rv), to = to_saddr(m) + 16 * ty;
+    int announced = 3;
     float y[4][4];
     gram_deal(y, x);
     #pragma unroll 1
     for (int half = 0; half < 2; half++) {
+        saddr pivots = to_saddr(s->x), diagonal = r;
         #pragma unroll 1
-        for (int p = 0; p < 8; p++) {
-            const bool rows = ty == p, columns = tx == p;
-            #pragma unroll
-            for (int e = 0; e < 2; e++) {
-                sts_if(rows, at + 128 * e + 16 * tx, {y[e][0], y[e][1], y[e][2], y[e][3]});
-                // The pair's own rows turn into rows of M, as if of the identity.
-                sts_if(columns, at + 256 + 128 * e + 16 * ty, {rows ? 1.0f - e : y[0][e], rows ? 0.0f + e : y[1][e], y[2][e], y[3][e]});
-            }
-            #pragma unroll
-            for (int e = 0; e < 2; e++)
+        for (int two = 0; two < 8; two += 2, pivots += 32, diagonal += 608, r += 576, to += 640) {
+#line 113 "blocks/gram_narrow.cuh"
+            {
+                const bool rows = ty == two + 0, columns = tx == two + 0;
                 #pragma unroll
-                for (int c = 0; c < 4; c++)
-                    y[e][c] = rows ? 0.0f : y[e][c];
-            bar_wait(p & 1 ? 11 : 3 + 4 * half + p / 2, p & 1 ? 64 : 128);
-            const f32x2 x0 = lds<f32x2>(at + 16 * p), r0 = lds<f32x2>(r + 16 * p), x1 = lds<f32x2>(at + 128 + 16 * p);
-            const float r1 = lds<float>(r + 148 + 16 * p);
-            float n0[4], n1[4], c0[4], c1[4], e0[4], e1[4];
-            gram_read(e0, at + 256 + 16 * ty);
-            gram_read(n0, at + 16 * tx);
-            gram_read(c0, r + 16 * tx);
-            gram_read(e1, at + 384 + 16 * ty);
-            gram_read(n1, at + 128 + 16 * tx);
-            gram_read(c1, r + 144 + 16 * tx);
-            // The second pivot by way of their determinant: the reciprocals need not wait for each other, nor the magnitudes for signs.
-            const float s0 = copysignf(1.0f, x0.x), size0 = fabsf(x0.x) + r0.x, n00 = s0 * size0, n01 = fmaf(s0, r0.y, x0.y), det = fmaf(x1.y, n00, -x1.x * n01);
-            const float s1 = copysignf(s0, det) * s0, inv0 = r0.x == 0.0f ? 0.0f : s0 * rcp_normal(size0),
-                        inv1 = r1 == 0.0f ? 0.0f : s1 * (size0 * rcp_normal(fmaf(r1, size0, fabsf(det))));
-            const float l10 = x1.x * inv0, n11 = fmaf(s1, r1, fmaf(-l10, n01, x1.y));
-            #pragma unroll
-            for (int c = 0; c < 4; c++) {
-                n0[c] = fmaf(s0, c0[c], n0[c]);
-                n1[c] = fmaf(s1, c1[c], fmaf(-l10, n0[c], n1[c]));
-            }
-            #pragma unroll
-            for (int i = 0; i < 4; i++) {
-                e0[i] *= inv0;
-                e1[i] = fmaf(-e0[i], n01, e1[i]) * inv1;
+                for (int e = 0; e < 2; e++) {
+                    sts_if(rows, rows_of_x + 0 + 128 * e, {y[e][0], y[e][1], y[e][2], y[e][3]});
+                    // The pair's own rows turn into rows of M, as if of the identity.
+                    sts_if(columns, columns_of_x + 0 + 128 * e, {rows ? 1.0f - e : y[0][e], rows ? 0.0f + e : y[1][e], y[2][e], y[3][e]});
+                }
                 #pragma unroll
-                for (int c = 0; c < 4; c++)
-                    y[i][c] = fmaf(-e1[i], n1[c], fmaf(-e0[i], n0[c], y[i][c]));
+                for (int e = 0; e < 2; e++)
+                    #pragma unroll
+                    for (int c = 0; c < 4; c++)
+                        y[e][c] = rows ? 0.0f : y[e][c];
+                bar_wait(announced++, 128);
+                const f32x2 x0 = lds<f32x2>(pivots + 0), r0 = lds<f32x2>(diagonal + 0), x1 = lds<f32x2>(pivots + 128);
+                const float r1 = lds<float>(diagonal + 148);
+                float n0[4], n1[4], c0[4], c1[4], e0[4], e1[4];
+                gram_read(e0, columns_of_x + 0);
+                gram_read(n0, rows_of_x + 0);
+                gram_read(c0, r + 16 * tx + 0);
+                gram_read(e1, columns_of_x + 128);
+                gram_read(n1, rows_of_x + 128);
+                gram_read(c1, r + 16 * tx + 144);
+                // The second pivot by way of their determinant: the reciprocals need not wait for each other, nor the magnitudes for signs.
+                const float s0 = copysignf(1.0f, x0.x), size0 = fabsf(x0.x) + r0.x, n00 = s0 * size0, n01 = fmaf(s0, r0.y, x0.y), det = fmaf(x1.y, n00, -x1.x * n01);
+                const float s1 = copysignf(s0, det) * s0, inv0 = r0.x == 0.0f ? 0.0f : s0 * rcp_normal(size0),
+                            inv1 = r1 == 0.0f ? 0.0f : s1 * (size0 * rcp_normal(fmaf(r1, size0, fabsf(det))));
+                const float l10 = x1.x * inv0;
+                #pragma unroll
+                for (int c = 0; c < 4; c++) {
+                    n0[c] = fmaf(s0, c0[c], n0[c]);
+                    n1[c] = fmaf(s1, c1[c], fmaf(-l10, n0[c], n1[c]));
+                }
+                #pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    e0[i] *= inv0;
+                    e1[i] = fmaf(-e0[i], n01, e1[i]) * inv1;
+                    #pragma unroll
+                    for (int c = 0; c < 4; c++)
+                        y[i][c] = fmaf(-e1[i], n1[c], fmaf(-e0[i], n0[c], y[i][c]));
+                }
+                sts_if(columns, to + 0, {e0[0], rows ? l10 : e0[1], e0[2], e0[3]});
+                sts_if(columns, to + 160, {e1[0], e1[1], e1[2], e1[3]});
             }
-            sts_if(columns, to, {e0[0], rows ? l10 : e0[1], e0[2], e0[3]});
-            sts_if(columns, to + 160, {e1[0], e1[1], e1[2], e1[3]});
-            if (rows && columns)
-                sts(size, f32x2{n00, n11});
-            r += 288;
-            to += 320;
-            size += 8;
-            at += turn;
-            turn = -turn;
+#line 113 "blocks/gram_narrow.cuh"
+            {
+                const bool rows = ty == two + 1, columns = tx == two + 1;
+                #pragma unroll
+                for (int e = 0; e < 2; e++) {
+                    sts_if(rows, rows_of_x + 512 + 128 * e, {y[e][0], y[e][1], y[e][2], y[e][3]});
+                    // The pair's own rows turn into rows of M, as if of the identity.
+                    sts_if(columns, columns_of_x + 512 + 128 * e, {rows ? 1.0f - e : y[0][e], rows ? 0.0f + e : y[1][e], y[2][e], y[3][e]});
+                }
+                #pragma unroll
+                for (int e = 0; e < 2; e++)
+                    #pragma unroll
+                    for (int c = 0; c < 4; c++)
+                        y[e][c] = rows ? 0.0f : y[e][c];
+                bar_wait(11, 64);
+                const f32x2 x0 = lds<f32x2>(pivots + 528), r0 = lds<f32x2>(diagonal + 304), x1 = lds<f32x2>(pivots + 656);
+                const float r1 = lds<float>(diagonal + 452);
+                float n0[4], n1[4], c0[4], c1[4], e0[4], e1[4];
+                gram_read(e0, columns_of_x + 512);
+                gram_read(n0, rows_of_x + 512);
+                gram_read(c0, r + 16 * tx + 288);
+                gram_read(e1, columns_of_x + 640);
+                gram_read(n1, rows_of_x + 640);
+                gram_read(c1, r + 16 * tx + 432);
+                // The second pivot by way of their determinant: the reciprocals need not wait for each other, nor the magnitudes for signs.
+                const float s0 = copysignf(1.0f, x0.x), size0 = fabsf(x0.x) + r0.x, n00 = s0 * size0, n01 = fmaf(s0, r0.y, x0.y), det = fmaf(x1.y, n00, -x1.x * n01);
+                const float s1 = copysignf(s0, det) * s0, inv0 = r0.x == 0.0f ? 0.0f : s0 * rcp_normal(size0),
+                            inv1 = r1 == 0.0f ? 0.0f : s1 * (size0 * rcp_normal(fmaf(r1, size0, fabsf(det))));
+                const float l10 = x1.x * inv0;
+                #pragma unroll
+                for (int c = 0; c < 4; c++) {
+                    n0[c] = fmaf(s0, c0[c], n0[c]);
+                    n1[c] = fmaf(s1, c1[c], fmaf(-l10, n0[c], n1[c]));
+                }
+                #pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    e0[i] *= inv0;
+                    e1[i] = fmaf(-e0[i], n01, e1[i]) * inv1;
+                    #pragma unroll
+                    for (int c = 0; c < 4; c++)
+                        y[i][c] = fmaf(-e1[i], n1[c], fmaf(-e0[i], n0[c], y[i][c]));
+                }
+                sts_if(columns, to + 320, {e0[0], rows ? l10 : e0[1], e0[2], e0[3]});
+                sts_if(columns, to + 480, {e1[0], e1[1], e1[2], e1[3]});
+            }
+#line 158 "blocks/gram_narrow.cuh"
         }
         gram_halves(y);
     }
@@ -1354,11 +1430,12 @@ QRS_CALL bool gram_narrow(const float *x, const float *gram, float *rv, float *m
             whole[tid & 31] = gram[(tid & 31) * 37];
         gram_narrow_cholesky(gram, rv, s);
     } else
-        gram_narrow_jordan(x, rv, m, tau, s);
+        gram_narrow_jordan(x, rv, m, s);
     bar_sync(1, 128);
     // Everything to its place, and R's signs: columns 8 q.. of a row by a thread. A late row was dealt without the first half of its columns.
     const int half = row >> 4, of = q >> 1;
-    const float sign = -copysignf(1.0f, tau[row]), *dealt = rv + row * 36 + 16 * (q & 1) + (half ? 0 : 2 * of), *l = m + 8 * q * 40 + (row >> 1 & 7) * 4 + 2 * (half ^ of) + (row & 1);
+    const float *dealt = rv + row * 36 + 16 * (q & 1) + (half ? 0 : 2 * of), *l = m + 8 * q * 40 + (row >> 1 & 7) * 4 + 2 * (half ^ of) + (row & 1);
+    const float inv = m[row * 40 + (row >> 1 & 7) * 4 + (row & 1)], sign = -copysignf(1.0f, inv); // 1 / n, on M's diagonal
     float r[8], v[8];
     #pragma unroll
     for (int c = 0; c < 8; c += 2) {
@@ -1378,6 +1455,8 @@ QRS_CALL bool gram_narrow(const float *x, const float *gram, float *rv, float *m
         *(f32x4 *)(rv + row * 36 + 8 * q + c) = {top[0], top[1], top[2], top[3]};
         *(f32x4 *)(m + row * 40 + 8 * q + c) = {inverse[0], inverse[1], inverse[2], inverse[3]};
     }
+    if (q == 0)
+        tau[row] = inv == 0.0f ? 0.0f : rcp_normal(inv);
     bar_sync(1, 128);
     return tid >= 32 || gram_sound(rv, whole, tau);
 }
@@ -1529,7 +1608,7 @@ QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s, float *t
 #line 154 "blocks/gram_panel.cuh"
     // Not where a column's weight is in the top block: what is below would be a small part of what is squared.
     if (176 - first >= 64 && warp_all(s->gram[lane() * 37] >= 0x1p-3f * s->rv[lane() * 37])) {
-        static_assert(sizeof s->buffers >= sizeof(gram_narrow_pivots), "room for both");
+        static_assert(sizeof s->buffers >= sizeof(gram_narrow_pivots), "they take its place");
         const bool good = gram_narrow(panel, s->rv, s->rv, s->m, s->whole, (gram_narrow_pivots *)&s->buffers, tau);
         if (threadIdx.x < 32)
             s->good = warp_all(good) ? 2 : 0;
@@ -1587,7 +1666,7 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
     const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
     const float t = tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
     const float left = sqrt_rn(warp_max((s->whole[l] + s->whole[32 + l]) + (s->whole[64 + l] + s->whole[96 + l])));
-    const bool good = t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.0001f && off * fminf(0x1p-6f * left, 1.0f) <= (176 - first < 64 ? 4e-06f : 1e-06f));
+    const bool good = t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.0001f && off * fminf(0x1p-6f * left, 1.0f) <= (176 - first < 64 ? 0.000123904f : 3.0976e-05f));
     if (!warp_all(good))
         return false;
     block_sync(); // everybody has read tau, and is done with the panel
