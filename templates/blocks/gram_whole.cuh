@@ -1,207 +1,307 @@
-// A panel of ${B} columns from its whole Gram matrix, for panels at least twice as tall as wide: no sums over rows, so a column costs little more than its scalars.
+// A panel of 64 columns from its whole Gram matrix, for panels much taller than wide: no sums over rows, so a column costs little more than its scalars.
 //
-// With X the top block (${B} x ${B}) and G = P'P of all rows, for j = 0..${B - 1} (Householder reconstruction: Ballard, Demmel, Grigori, Jacquelin, Nguyen,
+// With X the top block (64 x 64) and G = P'P of all rows, for j = 0..63 (Householder reconstruction: Ballard, Demmel, Grigori, Jacquelin, Nguyen,
 // Solomonik 2014, with M taken along by Gauss-Jordan steps):
 //   r = G[j,:] / sqrt(G[j,j]); G -= r'r;
 //   s = -sign(X[j,j]); R[j,:] = s r; n = X[j,:] - R[j,:], zero before column j; tau = |n[j]| / r[j];
 //   X[i,:] -= (X[i,j] / n[j]) n and X[i,j] -> X[i,j] / n[j] for i /= j; X[j,:] = -n / n[j], X[j,j] = 1 / n[j].
 // Then X holds V's top block below its diagonal, and on and above it M, the inverse of the matrix of all n: V2 = P2 M. All of P's conditioning is
-// squared, where the recursion squares that of the rows below only: with twice as many rows as columns a random panel loses 10 eps, with as many thousands.
+// squared, where the recursion squares that of the rows below only: with 128 rows and more a random panel loses 10 eps, with 64 thousands.
 // A zero column gets no reflector (r = 0, 1 / n[j] taken as 0). After it only zero columns may come: another one's G would lack row j.
 //
-// Two columns at a time. With t the pair's rows of X - R, l its columns of X and L U its 2 x 2 block of t: X -= l z, z = (L U)^-1 t. A pair's own rows count as
-// those of the identity, and l U^-1, V and M, is formed at the end, for all pairs. Of G's rows c and columns: G -= c' z, z = (R'R)^-1 c of the 2 x 2 blocks.
+// Eight columns at a time. With J their numbers, D = X[J,J] and N the rows n of J:
+//   D + S R[J,J] = L U by rows, each sign when its row is reached; N = L^-1 (X[J,:] + S R[J,:]), S = diag(sign); E = X[i,J] U^-1 for rows i outside J,
+//   E = U^-1 for the rows J; X -= E N, the rows J from zero; then E is final in columns J (V below, M above), and L is V's within J.
+// Products are tensor cores': three of TF32 (gram_small.cuh).
 //
-// Parameters: B = 32 or 64 columns; LD: row stride of X, G and R; LDM: of M; LEAST: share of a column's square that must be left of it.
-// Layout: half of ${4 * B} threads hold X, the others G, a few pairs ahead, each with barriers of their own. Of either half thread (ty, tx) of 4 x ${B // 2} has columns 2 tx, 2 tx + 1, and of
-// every eight rows 2 ty, 2 ty + 1. After four pairs, a sweep, the next eight rows come first, so that a pair's rows are always number 0 and 1 of their owners', and one short
-// body does for all pairs. What threads hold of finished columns is left to itself: it is never used.
-% local T, PAIRS, RPT = 2 * B, B // 2, B // 4
-% local STEP = B == 64 and 3 or 2 -- pairs announced at once, by a barrier each: 3..13, or 3..10
-struct alignas(16) gram_pivots {
-    float x[2][2][${B}], g[2][2][${B}]; // a pair's rows, by its parity; of G dealt: for each ty the columns of its rows' numbers, in the order of the rows
-    f32x4 pair[${PAIRS}];               // 1 / n of the first, n01, 1 / n of the second, L's entry
+// Parameters: LD: row stride of X, G and R; LDM: of M; LEAST: share of a column's square that must be left of it.
+// Layout: G is a block of columns ahead of X. Of eight warps four hold X, 16 rows each, two hold G, 32 rows each, and one each factors the 8 x 8 blocks of G
+// and of X. That is the chain: while a block is factored the others do what is left to do for the one before it, and of a block's products the next
+// 8 x 8 block comes first. Rows lie as accumulators: of 16 rows and the n-th block of columns, counted from the block at work, y[n] is (row g, columns 2 q, 2 q + 1),
+// (row g + 8, the same). An 8 x 8 block lies in a warp likewise, and so can be an operand at once if k = 2 q, 2 q + 1 count as q, q + 4 on both sides
+// (gram_small.cuh). The rows of R and N come out transposed, as accumulators of a row a column, which are operands too.
+% local B, NB, W, T = 64, 8, 4, 128
+% include("blocks/gram_sound.cuh", { B = B, LD = LD, LEAST = LEAST })
+struct gram_rows { // of the block at work: what is left of G's and X's
+    float g[8][${B + 4}], x[8][${B + 4}];
+};
+struct gram_pivots {
+    gram_rows rows[2];                  // by parity of the block
+    float r[2][8][8];                   // R's diagonal block, upper half
+    float dg[8][8], dx[8][8];           // the 8 x 8 blocks of G and of X
+    float lg[8][8], lx[8][8], u[8][8], sign[8]; // their factors: G's L^-1; X's L^-1, U^-1 and signs
 };
 
-QRS_DEV void gram_deal(float (&y)[${RPT}][2], const float *from)
+// Two blocks of columns from number `block` on of a block's rows, transposed: 0 past the last one. from: the block's first row.
+QRS_DEV void gram_columns(float (&v)[4], const float *from, int stride, int block)
 {
-    from += ((int)threadIdx.x / ${PAIRS} & 3) * ${2 * LD} + ((int)threadIdx.x & ${PAIRS - 1}) * 2;
+    const float *at = from + ((int)lane() & 3) * 2 * stride + 8 * block + ((int)lane() >> 2);
     #pragma unroll
-    for (int i = 0; i < ${RPT}; i++) {
-        const f32x2 v = *(const f32x2 *)(from + (8 * (i >> 1) + (i & 1)) * ${LD});
-        y[i][0] = v.x, y[i][1] = v.y;
-    }
+    for (int e = 0; e < 4; e++)
+        v[e] = block + (e & 1) < ${NB} ? at[(e >> 1) * stride + 8 * (e & 1)] : 0.0f;
 }
-// y -= l z for a pair's columns l, of all of this thread's rows.
-QRS_DEV void gram_take(float (&y)[${RPT}][2], const f32x4 (&l0)[${RPT // 4}], const f32x4 (&l1)[${RPT // 4}], const float (&z0)[2], const float (&z1)[2])
+
+// What a block's steps take off: rows (their operand has the sign turned) times columns, which are found by c from the block's rows, with X from those and R's.
+struct gram_factors {
+    gram_left a[2];
+    gram_right c;
+    float s[2];
+};
+// The PAIR-th pair of blocks of columns after `block` of M 16 rows: y moves up by one. r: R's rows of the block, or null.
+template <int M, int PAIR>
+QRS_DEV void gram_take(float (&y)[2][${NB}][4], const gram_factors &f, const float (*from)[${B + 4}], const float *r, int block)
 {
-    #pragma unroll
-    for (int i = 0; i < ${RPT}; i++) {
-        const f32x4 a = l0[i >> 2], b = l1[i >> 2];
-        const float first[4] = {a.x, a.y, a.z, a.w}, second[4] = {b.x, b.y, b.z, b.w};
+    if (block + 2 * PAIR + 1 >= ${NB})
+        return;
+    float v[4], plus[4], columns[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    gram_left u;
+    gram_columns(v, from[0], ${B + 4}, block + 2 * PAIR + 1);
+    if (M == 1) { // X
+        gram_columns(plus, r, ${LD}, block + 2 * PAIR + 1);
         #pragma unroll
-        for (int c = 0; c < 2; c++)
-            y[i][c] = fmaf(-first[i & 3], z0[c], fmaf(-second[i & 3], z1[c], y[i][c]));
+        for (int e = 0; e < 4; e++)
+            v[e] = fmaf(f.s[e >> 1], plus[e], v[e]);
     }
-}
-// The next eight rows come first, the first eight last.
-QRS_DEV void gram_turn(float (&y)[${RPT}][2])
-{
+    gram_operand(u, v[0], v[1], v[2], v[3]);
+    gram_multiply(columns, u, f.c);
     #pragma unroll
-    for (int c = 0; c < 2; c++) {
-        const float a = y[0][c], b = y[1][c];
+    for (int n = 0; n < (PAIR == ${NB // 2 - 1} ? 1 : 2); n++) {
+        gram_right b;
+        gram_operand(b, columns[2 * n], columns[2 * n + 1]);
         #pragma unroll
-        for (int i = 0; i + 2 < ${RPT}; i++)
-            y[i][c] = y[i + 2][c];
-        y[${RPT - 2}][c] = a, y[${RPT - 1}][c] = b;
-    }
-}
-
-// Cholesky steps: R's rows to rv.
-QRS_DEV void gram_cholesky(float (&y)[${RPT}][2], float *rv, gram_pivots *s)
-{
-    const int ty = (int)threadIdx.x / ${PAIRS} & 3, tx = (int)threadIdx.x & ${PAIRS - 1};
-    const saddr base = to_saddr(s->g), other = 2 * base + ${8 * B}; // less one parity's place: the other's
-    saddr r = to_saddr(rv) + 8 * tx, at = base;
-    int left = ${STEP}, barrier = 3;
-    #pragma unroll 1
-    for (int sweep = 0; sweep < ${B // 8}; sweep++) {
-        const int place = ${B} * (tx & 3) + 8 * ((tx >> 2) - sweep & ${B // 8 - 1}); // of this thread's columns in a dealt row
-        #pragma unroll 1
-        for (int p = 0; p < 4; p++) {
-            const bool own = ty == p;
-            if (own) {
-                sts(at + place, f32x2{y[0][0], y[0][1]});
-                sts(at + ${4 * B} + place, f32x2{y[1][0], y[1][1]});
-            }
-            bar_sync(14, ${T});
-            const f32x2 g0 = lds<f32x2>(at + ${B} * p);
-            const float g11 = lds<float>(at + ${4 * B + 4} + ${B} * p);
-            const f32x2 c0 = lds<f32x2>(at + place), c1 = lds<f32x2>(at + ${4 * B} + place);
-            f32x4 l0[${RPT // 4}], l1[${RPT // 4}];
+        for (int i = 0; i < M; i++) {
             #pragma unroll
-            for (int i = 0; i < ${RPT // 4}; i++) {
-                l1[i] = lds<f32x4>(at + ${4 * B} + ${B} * ty + 16 * i);
-                l0[i] = lds<f32x4>(at + ${B} * ty + 16 * i);
-            }
-            const float q0 = g0.x == 0.0f ? 0.0f : rsqrt_normal(g0.x), w0 = q0 * q0, u = w0 * g0.y;
-            const float next = fmaf(-u, g0.y, g11), q1 = next == 0.0f ? 0.0f : rsqrt_normal(next), w1 = q1 * q1;
-            const f32x2 t1 = {fmaf(-u, c0.x, c1.x), fmaf(-u, c0.y, c1.y)};
-            const float z1[2] = {w1 * t1.x, w1 * t1.y}, z0[2] = {fmaf(-u, z1[0], w0 * c0.x), fmaf(-u, z1[1], w0 * c0.y)};
-            gram_take(y, l0, l1, z0, z1);
-            if (own) {
-                sts(r, f32x2{q0 * c0.x, q0 * c0.y});
-                sts(r + ${4 * LD}, f32x2{q1 * t1.x, q1 * t1.y});
-            }
-            if (--left == 0${PAIRS % STEP > 0 and " || 4 * sweep + p == " .. PAIRS - 1 or ""}) {
-                bar_arrive(barrier++, ${2 * T});
-                left = ${STEP};
-            }
-            r += ${8 * LD};
-            at = other - at;
+            for (int e = 0; e < 4; e++)
+                y[i][2 * PAIR + n][e] = y[i][2 * PAIR + n + 1][e];
+            gram_multiply(y[i][2 * PAIR + n], f.a[i], b);
         }
-        gram_turn(y);
     }
 }
-
-// The same pairs' steps on X: a pair's columns to two of l, dealt (for each ty its rows, the pair's eight first).
-QRS_DEV void gram_jordan(float (&y)[${RPT}][2], const float *rv, float *l, gram_pivots *s)
+template <int M> QRS_DEV void gram_take_rest(float (&y)[2][${NB}][4], const gram_factors &f, const float (*from)[${B + 4}], const float *r, int block)
 {
-    const int ty = (int)threadIdx.x / ${PAIRS} & 3, tx = (int)threadIdx.x & ${PAIRS - 1};
-    const saddr base = to_saddr(s->x) + 8 * tx, other = 2 * base + ${8 * B};
-    saddr at = base, r = to_saddr(rv) + 8 * tx, to = to_saddr(l) + ${B} * ty, pair = to_saddr(s->pair);
-    int owner = -8 * tx, left = 0, barrier = 3; // owner: how far the place of the pair's columns is from this thread's
+    if (block < 0)
+        return;
+    gram_take<M, 1>(y, f, from, r, block);
+% for i = 2, NB // 2 - 1 do
+    gram_take<M, ${i}>(y, f, from, r, block);
+% end
+}
+// Of 16 rows the eight of a block: its own columns to d; those behind to rows.
+QRS_DEV void gram_give_block(const float (&y)[${NB}][4], float (*d)[8], int block)
+{
+    const int g = (int)lane() >> 2, q = (int)lane() & 3;
+    *(f32x2 *)(d[g] + 2 * q) = {block & 1 ? y[0][2] : y[0][0], block & 1 ? y[0][3] : y[0][1]};
+}
+QRS_DEV void gram_give_rows(const float (&y)[${NB}][4], float (*rows)[${B + 4}], int block)
+{
+    const int g = (int)lane() >> 2, q = (int)lane() & 3;
+    #pragma unroll
+    for (int n = 1; n < ${NB}; n++)
+        if (block + n < ${NB})
+            *(f32x2 *)(rows[g] + 8 * (block + n) + 2 * q) = {block & 1 ? y[n][2] : y[n][0], block & 1 ? y[n][3] : y[n][1]};
+}
+
+// Cholesky steps of an 8 x 8 block of G: L^-1 to low, R to r.
+QRS_DEV void gram_cholesky(const float (*from)[8], float (*low)[8], float (*r)[8])
+{
+    const int g = (int)lane() >> 2, q = (int)lane() & 3;
+    const f32x2 own = *(const f32x2 *)(from[g] + 2 * q);
+    float d[2] = {own.x, own.y}, z[2] = {g == 2 * q ? 1.0f : 0.0f, g == 2 * q + 1 ? 1.0f : 0.0f}, scale = 0.0f; // the block; L^-1, both less 1 / sqrt(pivot) a row
+    // Rows 2 t and 2 t + 1. at: where the first pivot is; mine: where a row's entries of the two columns are; row: where a column's entries of the first
+    // row are; below: how far this row is.
     #pragma unroll 1
-    for (int sweep = 0; sweep < ${B // 8}; sweep++) {
-        #pragma unroll 1
-        for (int p = 0; p < 4; p++) {
-            const bool rows = ty == p, columns = owner == 0, announced = left == 0;
-            #pragma unroll
-            for (int e = 0; e < 2; e++) {
-                if (rows)
-                    sts(at + ${4 * B} * e, f32x2{y[e][0], y[e][1]});
-                #pragma unroll
-                for (int i = 0; i < ${RPT}; i += 4)
-                    sts_if(columns, to + ${4 * LD} * e + 4 * i, {y[i][e], y[i + 1][e], y[i + 2][e], y[i + 3][e]});
-            }
-            bar_wait(announced ? barrier : 15, announced ? ${2 * T} : ${T});
-            barrier += announced;
-            left = announced ? ${STEP - 1} : left - 1;
-            const f32x2 x0 = lds<f32x2>(at + owner), r0 = lds<f32x2>(r + owner), x1 = lds<f32x2>(at + owner + ${4 * B});
-            const float r1 = lds<float>(r + owner + ${4 * LD + 4});
-            const f32x2 p0 = lds<f32x2>(at), p1 = lds<f32x2>(at + ${4 * B}), c0 = lds<f32x2>(r), c1 = lds<f32x2>(r + ${4 * LD});
-            f32x4 l0[${RPT // 4}], l1[${RPT // 4}];
-            #pragma unroll
-            for (int i = 0; i < ${RPT // 4}; i++) {
-                l1[i] = lds<f32x4>(to + ${4 * LD} + 16 * i);
-                l0[i] = lds<f32x4>(to + 16 * i);
-            }
-            // The second pivot by way of their determinant: the reciprocals need not wait for each other, nor the magnitudes for signs.
-            const float s0 = copysignf(1.0f, x0.x), size0 = fabsf(x0.x) + r0.x, n00 = s0 * size0, n01 = fmaf(s0, r0.y, x0.y), det = fmaf(x1.y, n00, -x1.x * n01);
-            const float s1 = copysignf(s0, det) * s0, inv0 = r0.x == 0.0f ? 0.0f : s0 * rcp_normal(size0),
-                        inv1 = r1 == 0.0f ? 0.0f : s1 * (size0 * rcp_normal(fmaf(r1, size0, fabsf(det))));
-            const float l10 = x1.x * inv0;
-            const float t0[2] = {fmaf(s0, c0.x, p0.x), fmaf(s0, c0.y, p0.y)}, t1[2] = {fmaf(s1, c1.x, p1.x), fmaf(s1, c1.y, p1.y)};
-            float z0[2], z1[2];
-            #pragma unroll
-            for (int c = 0; c < 2; c++) {
-                z1[c] = fmaf(-l10, t0[c], t1[c]) * inv1;
-                z0[c] = fmaf(-n01, z1[c], t0[c]) * inv0;
-            }
-            gram_take(y, l0, l1, z0, z1);
-            #pragma unroll
-            for (int c = 0; c < 2; c++) { // the pair's own rows turn into rows of M
-                y[0][c] = rows ? -z0[c] : y[0][c];
-                y[1][c] = rows ? -z1[c] : y[1][c];
-            }
-            if (rows && columns)
-                sts(pair, f32x4{inv0, n01, inv1, l10});
-            r += ${8 * LD};
-            to += ${8 * LD};
-            pair += 16;
-            owner += 8;
-            at = other - at;
+    for (int at = 0, mine = 4 * g, row = q, below = g; at < 36; at += 9, mine++, row += 8, below -= 2) {
+        const float p00 = shfl(d[0], at), p01 = shfl(d[1], at), p11 = shfl(d[1], at + 4), c0 = shfl(d[0], mine), c1 = shfl(d[1], mine);
+        const float root0 = p00 == 0.0f ? 0.0f : rsqrt_normal(p00), w0 = root0 * root0, l10 = p01 * w0, next = fmaf(-l10, p01, p11),
+                    root1 = next == 0.0f ? 0.0f : rsqrt_normal(next);
+        const float f0 = below > 0 ? c0 * w0 : 0.0f, f1 = below > 1 ? fmaf(-f0, p01, c1) * (root1 * root1) : 0.0f;
+        #pragma unroll
+        for (int x = 0; x < 2; x++) {
+            const float d0 = shfl(d[x], row), d1 = shfl(d[x], row + 4), z0 = shfl(z[x], row), z1 = shfl(z[x], row + 4);
+            d[x] = fmaf(-f1, fmaf(-l10, d0, d1), fmaf(-f0, d0, d[x]));
+            z[x] = fmaf(-f1, fmaf(-l10, z0, z1), fmaf(-f0, z0, z[x]));
         }
-        gram_turn(y);
+        scale = below == 0 ? root0 : below == 1 ? root1 : scale;
+    }
+    *(f32x2 *)(r[g] + 2 * q) = {scale * d[0], scale * d[1]};
+    *(f32x2 *)(low[g] + 2 * q) = {scale * z[0], scale * z[1]};
+}
+
+// Gauss-Jordan steps of an 8 x 8 block of X with R's: to p; L and R to rv, where the block's place is, n's diagonal to sizes.
+QRS_DEV void gram_jordan(gram_pivots &p, const float (*r)[8], float *rv, float *sizes)
+{
+    const int g = (int)lane() >> 2, q = (int)lane() & 3;
+    const f32x2 own = *(const f32x2 *)(p.dx[g] + 2 * q), r2 = *(const f32x2 *)(r[g] + 2 * q);
+    float d[2] = {own.x, own.y}, z[2] = {g == 2 * q ? 1.0f : 0.0f, g == 2 * q + 1 ? 1.0f : 0.0f}, sign = 0.0f, size = 0.0f; // the block, which becomes L and U^-1; L^-1
+    const float *diagonal = r[0], *rows_of_r = r[0] + 2 * q;
+    #pragma unroll 1
+    for (int at = 0, mine = 4 * g, row = q, below = g, right = q; at < 36; at += 9, mine++, row += 8, below -= 2, right--, diagonal += 18, rows_of_r += 16) { // as in gram_cholesky
+        const float p00 = shfl(d[0], at), p01 = shfl(d[1], at), p10 = shfl(d[0], at + 4), p11 = shfl(d[1], at + 4), c0 = shfl(d[0], mine), c1 = shfl(d[1], mine);
+        const f32x2 r0 = *(const f32x2 *)diagonal, row0 = *(const f32x2 *)rows_of_r, row1 = *(const f32x2 *)(rows_of_r + 8);
+        const float r1 = diagonal[9];
+        // The second pivot by way of their determinant: the reciprocals need not wait for each other, nor the magnitudes for signs.
+        const float s0 = copysignf(1.0f, p00), size0 = fabsf(p00) + r0.x, n00 = s0 * size0, n01 = fmaf(s0, r0.y, p01), det = fmaf(p11, n00, -p10 * n01);
+        const float s1 = copysignf(s0, det) * s0, inv0 = r0.x == 0.0f ? 0.0f : s0 * rcp_normal(size0),
+                    inv1 = r1 == 0.0f ? 0.0f : s1 * (size0 * rcp_normal(fmaf(r1, size0, fabsf(det))));
+        const float low = p10 * inv0, n11 = fmaf(s1, r1, fmaf(-low, n01, p11));
+        const bool first = below == 0, second = below == 1;
+        const float f0 = first ? inv0 : c0 * inv0, f1 = second ? inv1 : fmaf(-f0, n01, first ? 0.0f : c1) * inv1;
+        const float own0 = second ? 0.0f : f0, below0 = below > 0 ? f0 : 0.0f, below1 = below > 1 ? f1 : 0.0f;
+        #pragma unroll
+        for (int x = 0; x < 2; x++) {
+            const float d0 = shfl(d[x], row), d1 = shfl(d[x], row + 4), z0 = shfl(z[x], row), z1 = shfl(z[x], row + 4);
+            const float n0 = fmaf(s0, x ? row0.y : row0.x, d0), n1 = fmaf(s1, x ? row1.y : row1.x, fmaf(-low, n0, d1));
+            const float past = fmaf(-f1, n1, fmaf(-own0, n0, first || second ? 0.0f : d[x]));
+            d[x] = right > 0 ? past : right == 0 ? (x ? f1 : f0) : d[x];
+            z[x] = fmaf(-below1, fmaf(-low, z0, z1), fmaf(-below0, z0, z[x]));
+        }
+        sign = first ? s0 : second ? s1 : sign;
+        size = first ? n00 : second ? n11 : size;
+    }
+    const bool low0 = g > 2 * q, low1 = g > 2 * q + 1;
+    *(f32x2 *)(p.lx[g] + 2 * q) = {z[0], z[1]};
+    *(f32x2 *)(p.u[g] + 2 * q) = {low0 ? 0.0f : d[0], low1 ? 0.0f : d[1]};
+    *(f32x2 *)(rv + g * ${LD} + 2 * q) = {low0 ? d[0] : r2.x, low1 ? d[1] : r2.y};
+    if (q == 0) {
+        p.sign[g] = sign;
+        sizes[g] = size;
     }
 }
 
-// Threads 0..${2 * T - 1} call. x: top block; gram: G; rv (may be the place of either): becomes R on and above the diagonal and V below; m (may be G's place, not rv): M, zero
-// below its diagonal; l: ${B * LD} floats for the way. whole: G's diagonal. Returns false, in some thread, unless the pivots can be trusted. Synchronises, by barriers 1 and 3..15.
-QRS_CALL bool gram_whole(const float *x, const float *gram, float *rv, float *l, float *m, float *whole, gram_pivots *s, float *tau)
+// 16 rows from `from` on.
+QRS_DEV void gram_load(float (&y)[${NB}][4], const float *from)
 {
-    const int tid = threadIdx.x, row = tid >> 2, q = tid & 3;
-    const bool of_x = shfl((int)warp(), 0) < ${T // 32};
-    float y[${RPT}][2];
-    gram_deal(y, of_x ? x : gram);
+    from += ((int)lane() >> 2) * ${LD} + ((int)lane() & 3) * 2;
+    #pragma unroll
+    for (int n = 0; n < ${NB}; n++) {
+        const f32x2 a = *(const f32x2 *)(from + 8 * n), b = *(const f32x2 *)(from + ${8 * LD} + 8 * n);
+        y[n][0] = a.x, y[n][1] = a.y, y[n][2] = b.x, y[n][3] = b.y;
+    }
+}
+
+// A block's products by the warp that holds rows 32 w.. of G, once it is factored: R's rows to rv, the next 8 x 8 block to dg.
+QRS_DEV void gram_step_g(float (&y)[2][${NB}][4], gram_factors &f, gram_pivots *s, float *rv, int block, int w)
+{
+    const int g = (int)lane() >> 2, q = (int)lane() & 3;
+    const gram_rows &now = s->rows[block & 1];
+    gram_operand(f.c, s->lg[g][2 * q], s->lg[g][2 * q + 1]);
+    #pragma unroll
+    for (int i = 0; i < 2; i++) { // R's columns of these rows' numbers
+        const int mine = 4 * w + 2 * i;
+        float v[4], rows[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        gram_columns(v, now.g[0], ${B + 4}, mine);
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            v[e] = mine + (e & 1) > block ? v[e] : 0.0f;
+        gram_left a;
+        gram_operand(a, v[0], v[1], v[2], v[3]);
+        gram_multiply(rows, a, f.c);
+        gram_operand(f.a[i], -rows[0], -rows[2], -rows[1], -rows[3]);
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            if (mine + (e >> 1) > block)
+                rv[(8 * block + 2 * q + (e & 1)) * ${LD} + 8 * mine + 8 * (e >> 1) + g] = rows[e];
+    }
+    gram_take<2, 0>(y, f, now.g, nullptr, block);
+    #pragma unroll
+    for (int i = 0; i < 2; i++)
+        if (block + 1 >> 1 == 2 * w + i)
+            gram_give_block(y[i], s->dg, block + 1);
+}
+
+// The same by the warp that holds rows 16 w.. of X. m: M, row stride ${LDM}.
+QRS_DEV void gram_step_x(float (&y)[2][${NB}][4], gram_factors &f, gram_pivots *s, float *rv, float *m, int block, int w)
+{
+    const int g = (int)lane() >> 2, q = (int)lane() & 3, j = 8 * block;
+    const bool own = w == block >> 1, odd = block & 1;
+    gram_left a;
+    {
+        const float one[2] = {g == 2 * q ? 1.0f : 0.0f, g == 2 * q + 1 ? 1.0f : 0.0f};
+        const bool up = own && !odd, down = own && odd;
+        gram_operand(a, up ? one[0] : y[0][0][0], down ? one[0] : y[0][0][2], up ? one[1] : y[0][0][1], down ? one[1] : y[0][0][3]);
+    }
+    gram_right b;
+    gram_operand(b, s->u[2 * q][g], s->u[2 * q + 1][g]);
+    gram_operand(f.c, s->lx[g][2 * q], s->lx[g][2 * q + 1]);
+    f.s[0] = s->sign[2 * q];
+    f.s[1] = s->sign[2 * q + 1];
+    if (own) // its rows J start from zero
+        #pragma unroll
+        for (int n = 1; n < ${NB}; n++)
+            #pragma unroll
+            for (int e = 0; e < 4; e++)
+                y[0][n][e] = odd == (e >> 1) ? 0.0f : y[0][n][e];
+    float rows[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    gram_multiply(rows, a, b);
+    gram_operand(f.a[0], -rows[0], -rows[2], -rows[1], -rows[3]);
+    gram_take<1, 0>(y, f, s->rows[block & 1].x, rv + j * ${LD}, block);
+    if (w == block + 1 >> 1)
+        gram_give_block(y[0], s->dx, block + 1);
+    #pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const int row = 16 * w + 8 * half + g;
+        const bool below = 2 * w + half > block;
+        const f32x2 v = {rows[2 * half], rows[2 * half + 1]};
+        if (below)
+            *(f32x2 *)(rv + row * ${LD} + j + 2 * q) = v;
+        *(f32x2 *)(m + row * ${LDM} + j + 2 * q) = below ? f32x2{0.0f, 0.0f} : v;
+    }
+}
+
+// Threads 0..${2 * T - 1} call. x: top block (64 x 64); rv (may be its place): becomes R on and above the diagonal and V below. gram: G; left, right: M's halves, columns
+// keeping their numbers (right may be G's place). whole: G's diagonal. Returns false, in some thread, unless the pivots can be trusted. Synchronises.
+QRS_CALL bool gram_whole(const float *x, const float *gram, float *rv, float *left, float *right, float *whole, gram_pivots *s, float *tau)
+{
+    const int tid = threadIdx.x, w = shfl((int)warp(), 0);
+    const bool of_x = w >= ${W}, of_g = w < ${W // 2}; // the other two factor
+    float y[2][${NB}][4];
+    gram_factors f; // none yet, but defined: an undefined register would live from the kernel's start
+    gram_operand(f.a[0], 0.0f, 0.0f, 0.0f, 0.0f);
+    f.a[1] = f.a[0];
+    gram_operand(f.c, 0.0f, 0.0f);
+    f.s[0] = f.s[1] = 0.0f;
+    #pragma unroll
+    for (int i = 0; i < 2; i++)
+        gram_load(y[i], of_x ? x + 16 * (w - ${W}) * ${LD} : gram + (32 * (w & ${W // 2 - 1}) + 16 * i) * ${LD});
     if (tid < ${B})
         whole[tid] = gram[tid * ${LD + 1}];
-    bar_sync(1, ${2 * T});
-    if (of_x)
-        gram_jordan(y, rv, l, s);
-    else
-        gram_cholesky(y, rv, s);
-    bar_sync(1, ${2 * T});
-    // V's top block, M and R's signs: a pair of columns of a row at a time.
-    const float sign = -copysignf(1.0f, row & 1 ? s->pair[row >> 1].z : s->pair[row >> 1].x);
-    l += 2 * q * ${LD} + (row >> 1 & 3) * ${RPT} + (row & 1);
+    if (w == 0 || w == ${W})
+        gram_give_block(y[0], of_x ? s->dx : s->dg, 0);
     #pragma unroll 1
-    for (int i = 0, c = 2 * q, from = row >> 3; i < ${B // 8}; i++, c += 8, from--, l += ${8 * LD}) {
-        const f32x4 n = s->pair[c / 2];
-        const int place = 2 * (from & ${B // 8 - 1});
-        const bool first = row == c, second = row == c + 1; // the identity's
-        const float e0 = first ? n.x : second ? 0.0f : l[place] * n.x, e1 = second ? n.z : fmaf(-e0, n.y, first ? 0.0f : l[place + ${LD}]) * n.z, v0 = second ? n.w : e0;
-        f32x2 *at = (f32x2 *)(rv + row * ${LD} + c);
-        const f32x2 r = *at;
-        *at = {row > c ? v0 : sign * r.x, row > c + 1 ? e1 : sign * r.y};
-        *(f32x2 *)(m + row * ${LDM} + c) = {row > c ? 0.0f : v0, row > c + 1 ? 0.0f : e1};
+    for (int round = 0; round <= ${NB}; round++) { // block `round` of G, and the one before it of X
+        const int block = of_x ? round - 1 : round;
+        const bool live = of_x ? block >= 0 : of_g && block < ${NB} && 4 * w + 3 >= block; // else it comes, or all its rows are finished
+        bar_sync(1, ${2 * T});
+        if (live && of_x) {
+            gram_take_rest<1>(y, f, s->rows[~block & 1].x, rv + (8 * block - 8) * ${LD}, block - 1);
+            if (block >> 1 == w - ${W})
+                gram_give_rows(y[0], s->rows[block & 1].x, block);
+        } else if (live) {
+            gram_take_rest<2>(y, f, s->rows[~block & 1].g, nullptr, block - 1);
+            #pragma unroll
+            for (int i = 0; i < 2; i++)
+                if (block >> 1 == 2 * w + i)
+                    gram_give_rows(y[i], s->rows[block & 1].g, block);
+        } else if (w == ${W // 2} && block < ${NB}) {
+            gram_cholesky(s->dg, s->lg, s->r[block & 1]);
+        } else if (w == ${W // 2 + 1} && block > 0) {
+            gram_jordan(*s, s->r[~block & 1], rv + (block - 1) * ${8 * LD + 8}, tau + 8 * (block - 1));
+        }
+        bar_sync(1, ${2 * T});
+        if (live && of_x)
+            gram_step_x(y, f, s, rv, block < ${NB // 2} ? left : right, block, w - ${W});
+        else if (live)
+            gram_step_g(y, f, s, rv, block, w);
     }
     bar_sync(1, ${2 * T});
-    if (tid >= ${B})
-        return true;
-    // What cancelled cannot be trusted, nor a zero that only cancellation made; NaN fails. tau is for the test of v'v only: what is stored comes from that.
-    const f32x4 n = s->pair[tid >> 1];
-    const float r = fabsf(rv[tid * ${LD + 1}]), of = whole[tid];
-    tau[tid] = r == 0.0f ? 0.0f : rcp_normal(fabsf(tid & 1 ? n.z : n.x) * r);
-    return r == 0.0f ? of == 0.0f && (tid == ${B - 1} || whole[tid + 1] == 0.0f) : r * r >= ${LEAST}f * of;
+    #pragma unroll
+    for (int i = 0; i < ${B * B // (8 * T)}; i++) { // R's signs
+        const int row = ${8 * T // B} * i + tid / ${B // 4}, col = 4 * (tid & ${B // 4 - 1});
+        f32x4 *to = (f32x4 *)(rv + row * ${LD} + col);
+        const f32x4 v = *to;
+        const float sign = -copysignf(1.0f, tau[row]);
+        *to = {row > col ? v.x : sign * v.x, row > col + 1 ? v.y : sign * v.y, row > col + 2 ? v.z : sign * v.z, row > col + 3 ? v.w : sign * v.w};
+    }
+    bar_sync(1, ${2 * T});
+    return tid >= ${B} || gram_sound(rv, whole, tau);
 }
