@@ -140,14 +140,21 @@ QRS_DEV bool fused_fetch_first(const fused_matrix &matrix, int k)
 % end
 
 // Applies panels 0 .. k-1 to block k${CLUSTER > 1 and not RESIDENT and "; first: what fused_fetch_first said" or ""}. sums: W x 4 KB + 4,608 + 2,048 bytes a plane, for partial sums; every thread is done with them on return.
-QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matrix${CLUSTER > 1 and not RESIDENT and ", bool first" or ""})
+QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matrix${CLUSTER > 1 and not RESIDENT and ", bool first" or ""}${EARLY and ", float *tile" or ""})
 {
     const int done = k < ${KP} ? k : ${KP};
+% if EARLY then
+    u8 *smem = dynamic_smem();
+% end
     float *ws = sums + ${O_WS // 4};
     u8 *wp = (u8 *)sums + ${O_WP};
 % if RESIDENT and CLUSTER > 1 then
     #pragma unroll 1
     for (int p = 0; p < done; p++) {
+% if EARLY then
+        if (p == k - 1 && k <= ${EARLY})
+            gram_early(c, tile, k, ${RED}, (float *)(smem + ${O_EARLY}));
+% end
         const bool own = p % ${CLUSTER} == cluster_rank();
         if (!own)
             mbar_wait(fused_ready(p), matrix.parity);
@@ -170,6 +177,10 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matri
     #pragma unroll 1
     for (int p = 0, stage = 0, here = first ? 0 : -1, fresh = first ? 2 : 3; p < done; p++) {
         const bool late = p > k - ${CLUSTER};
+% if EARLY then
+        if (p == k - 1 && k <= ${EARLY})
+            gram_early(c, tile, k, ${RED}, (float *)(smem + ${O_EARLY}));
+% end
         if (!fused_arrived(matrix, p, !late))
             continue;
         if (here != p)

@@ -1,8 +1,8 @@
 // A panel of 32 columns by the Gram recursion (gram_recursion.cuh)${WHOLE and ", or from its whole Gram matrix (gram_narrow.cuh)" or ""}, with its safety test.
 //
-// Parameters: M, N, K, W, TILES, MT, LASTS, WHOLE (panels of 64 rows and more by gram_narrow.cuh where that is safe), LIMIT, SHORT, LOOSE.
+// Parameters: M, N, K, W, TILES, MT, LASTS, WHOLE (panels of 64 rows and more by gram_narrow.cuh where that is safe), LIMIT, LOOSE.
 // What tau v'v / 2 is off from 1 is an error of that share of what was left of the panel's columns, and counts by what it is of whole columns, whose
-// largest entry is 2^LIFT at least: that may be LIMIT, or SHORT in panels of fewer than 64 rows. LOOSE bounds it however little is left.
+// largest entry is 2^LIFT at least: that may be LIMIT. LOOSE bounds it however little is left.
 // G = P2'P2 and V2 = P2 M are formed as three TF32 products (hi hi + hi lo + lo hi): fp32 level, with fp32's range, so that
 // columns that shrank lose nothing. G takes both operands straight from the accumulators that hold C^T.
 struct gram_shared {
@@ -100,8 +100,59 @@ QRS_DEV void gram_total(const float *red, float *gram${WHOLE and ", float *all" 
     }
 }
 
+% if EARLY then
+// A block is waiting for the panel before its own, 2 (k - 1) tiles of rows down: G of its rows from there on, which reflectors will not change, to all. red: room for shares. Synchronises.
+QRS_DEV void gram_early(const fused_tile &c, float *tile, int k, float *red, float *all)
+{
+    block_sync();
+    fused_give(c, tile, 0);
+    warp_sync();
+    gram_product(tile, 2 * k, red);
+    block_sync();
+    gram_total(red, all, all);
+    block_sync();
+}
+// Then, with that panel applied, without the 32 rows that were its top block's, which `rows` begins with, to all, and without the next 32 to gram.
+QRS_DEV void gram_later(const float *rows, const float *early, float *gram, float *all)
+{
+    const int w = warp(), g = lane() >> 2, q = lane() & 3, mt = w >> 2, n = 2 * mt + (w & 3); // blocks of 16 x 8 on and above the diagonal
+    if (w >= 6)
+        return;
+    const int row = 16 * mt + g, col = 8 * n + 2 * q;
+    float left[4];
+    #pragma unroll
+    for (int e = 0; e < 4; e++)
+        left[e] = early[(row + 8 * (e >> 1)) * 36 + col + (e & 1)];
+    const float *a = rows + q * 36 + row, *b = rows + q * 36 + 8 * n + g;
+    #pragma unroll 1
+    for (int top = 0; top < 2; top++, a += 32 * 36, b += 32 * 36) {
+        float d[4] = {0.0f, 0.0f, 0.0f, 0.0f}, small[4] = {0.0f, 0.0f, 0.0f, 0.0f}; // apart: the units round down, by what is largest
+        #pragma unroll
+        for (int k = 0; k < 32; k += 8) {
+            u32 h[4], lo[4], bh[2], bl[2];
+            #pragma unroll
+            for (int e = 0; e < 4; e++)
+                gram_split(a[(k + 4 * (e >> 1)) * 36 + 8 * (e & 1)], h[e], lo[e]);
+            #pragma unroll
+            for (int e = 0; e < 2; e++)
+                gram_split(b[(k + 4 * e) * 36], bh[e], bl[e]);
+            mma_tf32(d, h, bh[0], bh[1]);
+            mma_tf32(small, h, bl[0], bl[1]);
+            mma_tf32(small, lo, bh[0], bh[1]);
+        }
+        float *to = top ? gram : all;
+        #pragma unroll
+        for (int e = 0; e < 4; e++) {
+            const int i = row + 8 * (e >> 1), j = col + (e & 1);
+            left[e] -= d[e] + small[e];
+            to[i * 36 + j] = left[e];
+            to[j * 36 + i] = left[e];
+        }
+    }
+}
+% end
+
 // V2^T = M^T P2^T in the accumulator layout of C^T, from the panel in shared memory (stride 36, rows from `first` on).
-% local UPPER = TILES <= 3 -- leave out the zero quarter of M; for more tiles the code grows by more than that saves
 QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const float *m)
 {
     const int g = lane() >> 2, q = lane() & 3;
@@ -114,11 +165,11 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
                 #pragma unroll
                 for (int e = 0; e < 4; e++)
                     v[mt][i][n][e] = 0.0f;
-    #pragma unroll ${UPPER and 4 or 2}
+    #pragma unroll 2
     for (int kk = 0; kk < 4; kk++) {
         u32 h[2][4], lo[2][4];
         #pragma unroll
-        for (int mt = ${UPPER and "kk / 2" or "0"}; mt < 2; mt++)
+        for (int mt = 0; mt < 2; mt++)
             #pragma unroll
             for (int e = 0; e < 4; e++)
                 gram_split(m[(kk * 8 + q + (e >> 1) * 4) * 40 + mt * 16 + g + (e & 1) * 8], h[mt][e], lo[mt][e]);
@@ -139,7 +190,7 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
                 #pragma unroll
                 for (int n = 0; n < 2; n++)
                     #pragma unroll
-                    for (int mt = ${UPPER and "kk / 2" or "0"}; mt < 2; mt++) {
+                    for (int mt = 0; mt < 2; mt++) {
                         const u32(&y)[2] = term == 0 ? bl[n] : bh[n];
                         mma_tf32(v[mt][i][n], term == 1 ? lo[mt] : h[mt], y[0], y[1]);
                     }
@@ -153,7 +204,7 @@ QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s, float *t
 % if WHOLE then
     // Not where a column's weight is in the top block: what is below would be a small part of what is squared.
     if (${M} - first >= 64 && warp_all(s->gram[lane() * 37] >= 0x1p-3f * s->rv[lane() * 37])) {
-        static_assert(sizeof s->buffers >= sizeof(gram_narrow_pivots), "they take its place");
+        static_assert(sizeof s->buffers >= sizeof(gram_narrow_pivots), "room for both");
         const bool good = gram_narrow(panel, s->rv, s->rv, s->m, s->whole, (gram_narrow_pivots *)&s->buffers, tau);
         if (threadIdx.x < 32)
             s->good = warp_all(good) ? 2 : 0;
@@ -211,7 +262,7 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
     const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
     const float t = tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
     const float left = sqrt_rn(warp_max((s->whole[l] + s->whole[32 + l]) + (s->whole[64 + l] + s->whole[96 + l])));
-    const bool good = t == 0.0f || (${WHOLE and "(square > 1.0f || s->good == 1) && " or ""}off <= ${LOOSE} && off * fminf(0x1p-6f * left, 1.0f) <= (${M} - first < 64 ? ${SHORT} : ${LIMIT}));
+    const bool good = t == 0.0f || (${WHOLE and "(square > 1.0f || s->good == 1) && " or ""}off <= ${LOOSE} && off * fminf(0x1p-6f * left, 1.0f) <= ${LIMIT});
     if (!warp_all(good))
         return false;
     block_sync(); // everybody has read tau, and is done with the panel

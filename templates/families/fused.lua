@@ -3,7 +3,7 @@
 -- R, V and tau, keep V_k and T_k. The trailing matrix is never stored, the panel never leaves fp32, and A is read once.
 
 local PANEL = 32
-local GRAM_BYTES = 17872 -- struct gram_shared without its norms
+local GRAM_BYTES, GRAM_M = 17872, 7616 -- struct gram_shared without its norms; where m is
 
 local function products_of(shape, p)
   if p.products ~= "auto" then return p.products end
@@ -79,8 +79,6 @@ local function layout(shape, device, p)
   v.LASTS = v.CLUSTER > 1 or v.OVERLAP
   v.GRAM = p.method == "gram"
   v.LIMIT, v.LOOSE = limits_of(shape, k)
-  -- With few rows below a top block dense panels often miss LIMIT, by less than this; what the contract allows grows with k as this does.
-  v.SHORT = v.LIMIT * math.min(4, math.max(1, k / 32))
   -- From whole Gram matrices (blocks/gram_narrow.cuh) where nobody else fills the time of a panel's chain.
   v.WHOLE = v.GRAM and v.LASTS and m >= 2 * PANEL
   v.O_WS = w * 4096
@@ -103,6 +101,9 @@ local function layout(shape, device, p)
   local state = v.GRAM and GRAM_BYTES + w * 256 or 0
   v.O_GRAM = not v.RESIDENT and v.STAGE >= state and v.O_V or take(state)
   v.T_BYTES = v.KP * 4096
+  -- G of a block is formed while it waits for the panel before its own, from three products at least; panels past the fifth are hardly waited for.
+  v.EARLY = v.WHOLE and v.CLUSTER > 1 and v.OVERLAP and v.PRODUCTS == 3 and (v.RESIDENT or at + 4608 + 2 * v.TILE <= device.smem_optin) and math.min(5, v.KP - 1, (m - 64) // PANEL)
+  v.O_EARLY = v.EARLY and (v.RESIDENT and v.O_GRAM + GRAM_M or take(4608))
   v.O_TILE = at
   -- A second tile, for the next block of A to arrive in, where there is room for it.
   v.TILES2 = at + 2 * v.TILE <= math.min(device.smem_optin, device.smem_sm // p.ctas_per_sm - 1024)
@@ -125,10 +126,9 @@ local function method_of(shape) return shape.m <= 512 and "gram" or "rows" end
 local function threads_of(shape, device) return shape.m > 512 and 512 or shape.m <= 256 and not alone(shape, device) and 128 or 256 end
 
 -- Where warpgroup products win: a matrix a CTA, one CTA an SM, and much to do. Measured at 256, 300, 320, 352, 384, 448 and 512 for batches of 1 to 640; two
--- CTAs that share a matrix are faster than they with three products, and slower with one (512 columns in fp16 plans).
+-- CTAs that share a matrix are faster than they.
 local function wide(shape, device)
-  local one = shape.precision == "fp16" and math.min(shape.m, shape.n) >= 512
-  return device.arch == 90 and shape.m > (alone(shape, device) and 352 or 300) and shape.m <= 512 and shape.n > 256 and (one or not shared(shape, device))
+  return device.arch == 90 and shape.m > (alone(shape, device) and 352 or 300) and shape.m <= 512 and shape.n > 256 and not shared(shape, device)
 end
 
 local function registers(v)
@@ -364,13 +364,23 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
 % end
             fused_take(c, tile, ex);
             block_sync(); // partial sums go where the tile lies
-            fused_update(c, k, sums, matrix${CLUSTER > 1 and not RESIDENT and ", first_there" or ""});
+            fused_update(c, k, sums, matrix${CLUSTER > 1 and not RESIDENT and ", first_there" or ""}${EARLY and ", tile" or ""});
 % if LASTS then
             fused_give(c, tile, 0);
             warp_sync();
 % end
+% if EARLY then
+            bool known = false; // else it is formed now, as where much less is left of a column
+            if (factor && k > 0 && k <= ${EARLY}) {
+                const float *early = (float *)(smem + ${O_EARLY});
+                block_sync();
+                gram_later(panel - 32 * 36, early, gs->gram, gs->rv);
+                block_sync();
+                known = warp_all(gs->gram[lane() * 37] >= 0x1p-3f * early[lane() * 37]);
+            }
+% end
 % if GRAM then
-            if (factor) {
+            if (factor${EARLY and " && !known" or ""}) {
                 gram_product(${LASTS and "tile" or "c"}, 2 * k + 2, ${RED});
                 block_sync();
                 gram_total(${RED}, gs->gram${WHOLE and ", gs->rv" or ""});
@@ -398,9 +408,8 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
         if (warp() < 4) {
             if (factor)
                 gram_factor(panel, first, gs, stau);
-        } else if ((warp() & 3) >= 2) { // not on the schedulers of the warps whose instructions are the chain
-            const int other_warp = ((int)warp() >> 2) * 2 - 2 + ((int)warp() & 1);
-            const fused_team side = {32 * other_warp + (int)lane(), ${16 * (W - 4)}, other_warp, ${(W - 4) // 2}, 2};
+        } else {
+            const fused_team side = {tid - 128, ${THREADS - 128}, (int)warp() - 4, ${W - 4}, 2};
             if (b_next < batch) {
                 float *other = (float *)(smem + ${O_TILE} + (turn ^ 1) * ${TILE});
                 fused_request(side, other, a + b_next * stride_a, lda, 32 * k_next);
