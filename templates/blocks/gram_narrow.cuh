@@ -5,8 +5,8 @@
 // Layout: two warps hold X, and two G, a few pairs ahead, each two with barriers of their own; R's rows are announced by twos of pairs. Thread (ty, tx) of 8 x 8 has rows
 // 2 ty, 2 ty + 1 and those 16 further on, and columns by tx likewise. After eight pairs the threads' first columns are finished: the others come first, and the lower
 // rows, so that a pair's rows and columns are always number 0 and 1 of their owners'. Owners hand rows and columns round through shared memory in the order in which
-// threads hold them ("dealt"). What threads hold of finished columns is left to itself: it is never used. A scheduler issues an instruction every other cycle, and a
-// pair's steps on X are 110 of them, a third of its time waiting: hence two pairs a turn, with parities and addresses fixed.
+// threads hold them ("dealt"). What threads hold of finished columns is left to itself: it is never used. A pair's steps on X are 110
+// instructions, at about two cycles each most of their time: hence two pairs a turn, with parities and addresses fixed.
 % include("blocks/gram_sound.cuh", { B = 32, LD = LD, LEAST = LEAST })
 struct alignas(16) gram_narrow_pivots { // of a pair, by its parity
     float x[2][4][32]; // rows of X, columns of X

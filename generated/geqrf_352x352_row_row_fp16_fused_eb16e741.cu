@@ -1168,8 +1168,8 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, float *whole
 // Layout: two warps hold X, and two G, a few pairs ahead, each two with barriers of their own; R's rows are announced by twos of pairs. Thread (ty, tx) of 8 x 8 has rows
 // 2 ty, 2 ty + 1 and those 16 further on, and columns by tx likewise. After eight pairs the threads' first columns are finished: the others come first, and the lower
 // rows, so that a pair's rows and columns are always number 0 and 1 of their owners'. Owners hand rows and columns round through shared memory in the order in which
-// threads hold them ("dealt"). What threads hold of finished columns is left to itself: it is never used. A scheduler issues an instruction every other cycle, and a
-// pair's steps on X are 110 of them, a third of its time waiting: hence two pairs a turn, with parities and addresses fixed.
+// threads hold them ("dealt"). What threads hold of finished columns is left to itself: it is never used. A pair's steps on X are 110
+// instructions, at about two cycles each most of their time: hence two pairs a turn, with parities and addresses fixed.
 #line 1 "blocks/gram_sound.cuh"
 // The last word on a panel from its whole Gram matrix (gram_whole.cuh, gram_narrow.cuh).
 //
@@ -1653,7 +1653,7 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
     const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
     const float t = tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
     const float left = sqrt_rn(warp_max((s->whole[l] + s->whole[32 + l]) + (s->whole[64 + l] + s->whole[96 + l])));
-    const bool good = t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.0001f && off * fminf(0x1p-6f * left, 1.0f) <= (352 - first < 64 ? 9.91232e-06f : 2.47808e-06f));
+    const bool good = t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.000123904f && off * fminf(0x1p-6f * left, 1.0f) <= (352 - first < 64 ? 0.000495616f : 0.000123904f));
     if (!warp_all(good))
         return false;
     block_sync(); // everybody has read tau, and is done with the panel
