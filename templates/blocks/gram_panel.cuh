@@ -7,8 +7,7 @@
 // columns that shrank lose nothing. G takes both operands straight from the accumulators that hold C^T.
 struct gram_shared {
     gram_buffers buffers;
-    float gram[32 * 36], m[32 * 40], rv[32 * 36], whole[128], tau[32];
-    float left; // of the panel's columns at its start: the largest norm
+    float gram[32 * 36], m[32 * 40], rv[32 * 36], whole[128];
     float norms[${2 * W}][32];
     int good; // ${WHOLE and "1: by the recursion, 2: from the whole" or "by the recursion"}; 0: not to be trusted
 };
@@ -149,27 +148,25 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
 }
 
 // Threads 0..127: panel has stride 36; G of its rows from 32 on is in s->gram already${WHOLE and ", that of all its rows in s->rv" or ""}, visible to them.
-QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s)
+QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s, float *tau)
 {
 % if WHOLE then
     // Not where a column's weight is in the top block: what is below would be a small part of what is squared.
     if (${M} - first >= 64 && warp_all(s->gram[lane() * 37] >= 0x1p-3f * s->rv[lane() * 37])) {
         static_assert(sizeof s->buffers >= sizeof(gram_narrow_pivots), "they take its place");
-        const bool good = gram_narrow(panel, s->rv, s->rv, s->m, s->whole, &s->left, (gram_narrow_pivots *)&s->buffers, s->tau);
+        const bool good = gram_narrow(panel, s->rv, s->rv, s->m, s->whole, (gram_narrow_pivots *)&s->buffers, tau);
         if (threadIdx.x < 32)
             s->good = warp_all(good) ? 2 : 0;
+        else
+            s->whole[threadIdx.x] = 0.0f;
         bar_sync(1, 128);
         if (s->good)
             return;
     }
 % end
-    const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, s->tau, ${K} - first, first + 32 >= ${M}, 128);
-    if (threadIdx.x < 32) {
-        const int l = lane();
-        const float left = warp_max((s->whole[l] + s->whole[32 + l]) + (s->whole[64 + l] + s->whole[96 + l]));
-        if (l == 0)
-            s->good = good, s->left = sqrt_rn(left);
-    }
+    const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, tau, ${K} - first, first + 32 >= ${M}, 128);
+    if (threadIdx.x == 0)
+        s->good = good;
 }
 
 // The rest, once all threads see what gram_factor left. False: nothing was written, take the rows.
@@ -212,10 +209,12 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
     for (int u = 0; u < ${2 * W}; u++)
         part[u & 7] += s->norms[u][l];
     const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
-    const float t = s->tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
-    const bool good = t == 0.0f || (${WHOLE and "(square > 1.0f || s->good == 1) && " or ""}off <= ${LOOSE} && off * fminf(0x1p-6f * s->left, 1.0f) <= (${M} - first < 64 ? ${SHORT} : ${LIMIT}));
+    const float t = tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
+    const float left = sqrt_rn(warp_max((s->whole[l] + s->whole[32 + l]) + (s->whole[64 + l] + s->whole[96 + l])));
+    const bool good = t == 0.0f || (${WHOLE and "(square > 1.0f || s->good == 1) && " or ""}off <= ${LOOSE} && off * fminf(0x1p-6f * left, 1.0f) <= (${M} - first < 64 ? ${SHORT} : ${LIMIT}));
     if (!warp_all(good))
         return false;
+    block_sync(); // everybody has read tau, and is done with the panel
     if (w == 0)
         tau[l] = t == 0.0f ? 0.0f : div_rn(2.0f, square); // of the v that is stored
 
