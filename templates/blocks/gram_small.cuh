@@ -36,6 +36,20 @@ QRS_DEV void gram_multiply(float (&d)[4], const gram_left &a, const gram_right &
     mma_tf32(d, a.hi, b.hi[0], b.hi[1]);
 }
 
+// Products with one right side, in turns: none waits for the one before it.
+template <int N> QRS_DEV void gram_multiply_all(float (&d)[N][4], const gram_left (&a)[N], const gram_right &b)
+{
+    #pragma unroll
+    for (int i = 0; i < N; i++)
+        mma_tf32(d[i], a[i].hi, b.lo[0], b.lo[1]);
+    #pragma unroll
+    for (int i = 0; i < N; i++)
+        mma_tf32(d[i], a[i].lo, b.hi[0], b.hi[1]);
+    #pragma unroll
+    for (int i = 0; i < N; i++)
+        mma_tf32(d[i], a[i].hi, b.hi[0], b.hi[1]);
+}
+
 % if NC == 2 then
 // to = from + A B (from null: 0) times `sign`, 32 x 32 x 32, rows 68 apart, all in shared memory, where `to` may be any of the others. A(i, k) is
 // a[68 i + k], or with `turned` a[68 k + i]. All 256 threads, two products at once: warps 0-3 one, warps 4-7 another; a warp forms a quarter,

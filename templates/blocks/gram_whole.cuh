@@ -47,23 +47,22 @@ struct gram_factors {
     gram_right c;
     float s[2];
 };
-// The PAIR-th pair of blocks of columns after `block` of M 16 rows: y moves up by one. r: R's rows of the block, or null.
-template <int M, int PAIR>
-QRS_DEV void gram_take(float (&y)[2][${NB}][4], const gram_factors &f, const float (*from)[${B + 4}], const float *r, int block)
+// Two blocks of columns from number `block` on of a block's rows, as its steps leave them: R's or N's. M 1: X's, with R's rows r.
+template <int M> QRS_DEV void gram_columns_taken(gram_left &u, const gram_factors &f, const float (*from)[${B + 4}], const float *r, int block)
 {
-    if (block + 2 * PAIR + 1 >= ${NB})
-        return;
-    float v[4], plus[4], columns[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    gram_left u;
-    gram_columns(v, from[0], ${B + 4}, block + 2 * PAIR + 1);
-    if (M == 1) { // X
-        gram_columns(plus, r, ${LD}, block + 2 * PAIR + 1);
+    float v[4], plus[4];
+    gram_columns(v, from[0], ${B + 4}, block);
+    if (M == 1) {
+        gram_columns(plus, r, ${LD}, block);
         #pragma unroll
         for (int e = 0; e < 4; e++)
             v[e] = fmaf(f.s[e >> 1], plus[e], v[e]);
     }
     gram_operand(u, v[0], v[1], v[2], v[3]);
-    gram_multiply(columns, u, f.c);
+}
+// What those of the PAIR-th pair of blocks take off M 16 rows: y moves up by one.
+template <int M, int PAIR> QRS_DEV void gram_take_columns(float (&y)[2][${NB}][4], const gram_factors &f, const float (&columns)[4])
+{
     #pragma unroll
     for (int n = 0; n < (PAIR == ${NB // 2 - 1} ? 1 : 2); n++) {
         gram_right b;
@@ -76,6 +75,18 @@ QRS_DEV void gram_take(float (&y)[2][${NB}][4], const gram_factors &f, const flo
             gram_multiply(y[i][2 * PAIR + n], f.a[i], b);
         }
     }
+}
+// The PAIR-th pair of blocks of columns after `block`. r: R's rows of the block, or null.
+template <int M, int PAIR>
+QRS_DEV void gram_take(float (&y)[2][${NB}][4], const gram_factors &f, const float (*from)[${B + 4}], const float *r, int block)
+{
+    if (block + 2 * PAIR + 1 >= ${NB})
+        return;
+    float columns[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    gram_left u;
+    gram_columns_taken<M>(u, f, from, r, block + 2 * PAIR + 1);
+    gram_multiply(columns, u, f.c);
+    gram_take_columns<M, PAIR>(y, f, columns);
 }
 template <int M> QRS_DEV void gram_take_rest(float (&y)[2][${NB}][4], const gram_factors &f, const float (*from)[${B + 4}], const float *r, int block)
 {
@@ -133,12 +144,12 @@ QRS_DEV void gram_jordan(gram_pivots &p, const float (*r)[8], float *rv, float *
     const int g = (int)lane() >> 2, q = (int)lane() & 3;
     const f32x2 own = *(const f32x2 *)(p.dx[g] + 2 * q), r2 = *(const f32x2 *)(r[g] + 2 * q);
     float d[2] = {own.x, own.y}, z[2] = {g == 2 * q ? 1.0f : 0.0f, g == 2 * q + 1 ? 1.0f : 0.0f}, sign = 0.0f, size = 0.0f; // the block, which becomes L and U^-1; L^-1
-    const float *diagonal = r[0], *rows_of_r = r[0] + 2 * q;
-    #pragma unroll 1
-    for (int at = 0, mine = 4 * g, row = q, below = g, right = q; at < 36; at += 9, mine++, row += 8, below -= 2, right--, diagonal += 18, rows_of_r += 16) { // as in gram_cholesky
+    #pragma unroll 4
+    for (int k = 0; k < 4; k++) {
+        const int at = 9 * k, mine = 4 * g + k, row = 8 * k + q, below = g - 2 * k, right = q - k; // as in gram_cholesky
         const float p00 = shfl(d[0], at), p01 = shfl(d[1], at), p10 = shfl(d[0], at + 4), p11 = shfl(d[1], at + 4), c0 = shfl(d[0], mine), c1 = shfl(d[1], mine);
-        const f32x2 r0 = *(const f32x2 *)diagonal, row0 = *(const f32x2 *)rows_of_r, row1 = *(const f32x2 *)(rows_of_r + 8);
-        const float r1 = diagonal[9];
+        const f32x2 r0 = *(const f32x2 *)(r[2 * k] + 2 * k), row0 = *(const f32x2 *)(r[2 * k] + 2 * q), row1 = *(const f32x2 *)(r[2 * k + 1] + 2 * q);
+        const float r1 = r[2 * k + 1][2 * k + 1];
         // The second pivot by way of their determinant: the reciprocals need not wait for each other, nor the magnitudes for signs.
         const float s0 = copysignf(1.0f, p00), size0 = fabsf(p00) + r0.x, n00 = s0 * size0, n01 = fmaf(s0, r0.y, p01), det = fmaf(p11, n00, -p10 * n01);
         const float s1 = copysignf(s0, det) * s0, inv0 = r0.x == 0.0f ? 0.0f : s0 * rcp_normal(size0),
@@ -179,64 +190,84 @@ QRS_DEV void gram_load(float (&y)[${NB}][4], const float *from)
     }
 }
 
-// A block's products by the warp that holds rows 32 w.. of G, once it is factored: R's rows to rv, the next 8 x 8 block to dg.
+// A block's products by the warp that holds rows 32 w.. of G, once it is factored: R's rows to rv, the next 8 x 8 block to dg. Everything is read before anything
+// is written, and products that do not need each other take turns: the next block's factors wait for these.
 QRS_DEV void gram_step_g(float (&y)[2][${NB}][4], gram_factors &f, gram_pivots *s, float *rv, int block, int w)
 {
     const int g = (int)lane() >> 2, q = (int)lane() & 3;
     const gram_rows &now = s->rows[block & 1];
     gram_operand(f.c, s->lg[g][2 * q], s->lg[g][2 * q + 1]);
+    float product[3][4] = {}; // R's columns of these rows' numbers, and of the next two blocks
+    gram_left a[3];
     #pragma unroll
-    for (int i = 0; i < 2; i++) { // R's columns of these rows' numbers
+    for (int i = 0; i < 2; i++) {
         const int mine = 4 * w + 2 * i;
-        float v[4], rows[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        float v[4];
         gram_columns(v, now.g[0], ${B + 4}, mine);
         #pragma unroll
         for (int e = 0; e < 4; e++)
             v[e] = mine + (e & 1) > block ? v[e] : 0.0f;
-        gram_left a;
-        gram_operand(a, v[0], v[1], v[2], v[3]);
-        gram_multiply(rows, a, f.c);
-        gram_operand(f.a[i], -rows[0], -rows[2], -rows[1], -rows[3]);
-        #pragma unroll
-        for (int e = 0; e < 4; e++)
-            if (mine + (e >> 1) > block)
-                rv[(8 * block + 2 * q + (e & 1)) * ${LD} + 8 * mine + 8 * (e >> 1) + g] = rows[e];
+        gram_operand(a[i], v[0], v[1], v[2], v[3]);
     }
-    gram_take<2, 0>(y, f, now.g, nullptr, block);
+    gram_columns_taken<2>(a[2], f, now.g, nullptr, block + 1);
+    gram_multiply_all(product, a, f.c);
+    #pragma unroll
+    for (int i = 0; i < 2; i++)
+        gram_operand(f.a[i], -product[i][0], -product[i][2], -product[i][1], -product[i][3]);
+    gram_take_columns<2, 0>(y, f, product[2]);
     #pragma unroll
     for (int i = 0; i < 2; i++)
         if (block + 1 >> 1 == 2 * w + i)
             gram_give_block(y[i], s->dg, block + 1);
+    #pragma unroll
+    for (int i = 0; i < 2; i++)
+        #pragma unroll
+        for (int e = 0; e < 4; e++) {
+            const int mine = 4 * w + 2 * i + (e >> 1);
+            if (mine > block)
+                rv[(8 * block + 2 * q + (e & 1)) * ${LD} + 8 * mine + g] = product[i][e];
+        }
 }
 
 // The same by the warp that holds rows 16 w.. of X. m: M, row stride ${LDM}.
 QRS_DEV void gram_step_x(float (&y)[2][${NB}][4], gram_factors &f, gram_pivots *s, float *rv, float *m, int block, int w)
 {
     const int g = (int)lane() >> 2, q = (int)lane() & 3, j = 8 * block;
-    const bool own = w == block >> 1, odd = block & 1;
-    gram_left a;
-    {
-        const float one[2] = {g == 2 * q ? 1.0f : 0.0f, g == 2 * q + 1 ? 1.0f : 0.0f};
-        const bool up = own && !odd, down = own && odd;
-        gram_operand(a, up ? one[0] : y[0][0][0], down ? one[0] : y[0][0][2], up ? one[1] : y[0][0][1], down ? one[1] : y[0][0][3]);
-    }
-    gram_right b;
-    gram_operand(b, s->u[2 * q][g], s->u[2 * q + 1][g]);
+    const bool own = w == block >> 1, odd = block & 1, up = own && !odd, down = own && odd;
+    float product[2][4] = {}; // (l U^-1), of these rows; N's columns of the next two blocks
     gram_operand(f.c, s->lx[g][2 * q], s->lx[g][2 * q + 1]);
     f.s[0] = s->sign[2 * q];
     f.s[1] = s->sign[2 * q + 1];
-    if (own) // its rows J start from zero
-        #pragma unroll
-        for (int n = 1; n < ${NB}; n++)
-            #pragma unroll
-            for (int e = 0; e < 4; e++)
-                y[0][n][e] = odd == (e >> 1) ? 0.0f : y[0][n][e];
-    float rows[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    gram_multiply(rows, a, b);
+    gram_right b;
+    gram_operand(b, s->u[2 * q][g], s->u[2 * q + 1][g]);
+    gram_left a, n;
+    gram_columns_taken<1>(n, f, s->rows[block & 1].x, rv + j * ${LD}, block + 1);
+    {
+        const float one[2] = {g == 2 * q ? 1.0f : 0.0f, g == 2 * q + 1 ? 1.0f : 0.0f};
+        gram_operand(a, up ? one[0] : y[0][0][0], down ? one[0] : y[0][0][2], up ? one[1] : y[0][0][1], down ? one[1] : y[0][0][3]);
+    }
+    mma_tf32(product[0], a.hi, b.lo[0], b.lo[1]);
+    mma_tf32(product[1], n.hi, f.c.lo[0], f.c.lo[1]);
+    mma_tf32(product[0], a.lo, b.hi[0], b.hi[1]);
+    mma_tf32(product[1], n.lo, f.c.hi[0], f.c.hi[1]);
+    mma_tf32(product[0], a.hi, b.hi[0], b.hi[1]);
+    mma_tf32(product[1], n.hi, f.c.hi[0], f.c.hi[1]);
+    const float(&rows)[4] = product[0];
     gram_operand(f.a[0], -rows[0], -rows[2], -rows[1], -rows[3]);
-    gram_take<1, 0>(y, f, s->rows[block & 1].x, rv + j * ${LD}, block);
+    // The block's own rows start from zero; those that are not needed yet, later.
+    #pragma unroll
+    for (int c = 1; c < 3; c++)
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            y[0][c][e] = (e >> 1 ? down : up) ? 0.0f : y[0][c][e];
+    gram_take_columns<1, 0>(y, f, product[1]);
     if (w == block + 1 >> 1)
         gram_give_block(y[0], s->dx, block + 1);
+    #pragma unroll
+    for (int c = 3; c < ${NB}; c++)
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            y[0][c][e] = (e >> 1 ? down : up) ? 0.0f : y[0][c][e];
     #pragma unroll
     for (int half = 0; half < 2; half++) {
         const int row = 16 * w + 8 * half + g;
