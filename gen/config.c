@@ -53,7 +53,7 @@ static qg_status read_common(const json_t *object, defaults *d, const qg_where *
         (s = read_layout(object, "layout_out", &d->layout_out, where, err)))
         return s;
     if (json_object_get(object, "max_batch") &&
-        (s = qg_json_integer(object, "max_batch", 1, INT32_MAX, &d->max_batch, where, err)))
+        (s = qg_json_integer(object, "max_batch", 1, QG_MAX_BATCH, &d->max_batch, where, err)))
         return s;
     if (json_object_get(object, "batch_invariant") &&
         (s = qg_json_bool(object, "batch_invariant", &d->batch_invariant, where, err)))

@@ -227,7 +227,7 @@ static int build_environment(lua_State *L) {
                                         "type", "maxinteger", "mininteger", NULL};
     static const char *const strings[] = {"byte",  "char",  "find", "format",  "gmatch", "gsub",  "len",
                                           "lower", "match", "rep",  "reverse", "sub",    "upper", NULL};
-    static const char *const tables[] = {"concat", "insert", "move", "pack", "remove", "unpack", NULL};
+    static const char *const tables[] = {"concat", "insert", "pack", "remove", "unpack", NULL};
     static const char *const basics[] = {"assert", "error", "ipairs", "select", "tonumber", "type", NULL};
     static const char *const patterns[] = {"find", "gmatch", "gsub", "match", NULL};
 

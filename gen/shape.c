@@ -66,6 +66,9 @@ qg_status qg_shape_parse(const char *text, qg_shape *shape, int64_t *batch, qg_e
     } else if (*s) {
         return qg_failf(err, QG_BAD_INPUT, what, form, "after columns: unexpected '%.40s'", s);
     }
+    if (value[0] > QG_MAX_BATCH)
+        return qg_failf(err, QG_BAD_INPUT, what, "batches go up to 2147483647", "%lld is too large",
+                        (long long)value[0]);
     for (int i = 1; i < 3; i++)
         if (value[i] > QG_MAX_DIM)
             return qg_failf(err, QG_BAD_INPUT, what, "rows and columns go up to 1048576", "%lld is too large",

@@ -20,7 +20,8 @@ typedef struct qg_shape {
     bool batch_invariant; /* plan choice ignores max_batch */
 } qg_shape;
 
-#define QG_MAX_DIM 1048576
+#define QG_MAX_DIM   1048576
+#define QG_MAX_BATCH 2147483647
 
 const char *qg_layout_name(qg_layout l);             /* "row" | "col" */
 const char *qg_precision_name(qg_precision p);       /* "fp32" | "fp16" */

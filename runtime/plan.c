@@ -8,8 +8,8 @@ static qrs_status read_shape(const qrs_context *context, const qrs_shape *s, qg_
     if (s->m < 0 || s->n < 0 || s->m > QG_MAX_DIM || s->n > QG_MAX_DIM)
         return qrt_refuse(QRS_BAD_SHAPE, "rows and columns are 0 to 1048576", "shape %lld x %lld",
                           (long long)s->m, (long long)s->n);
-    if (s->max_batch < 1)
-        return qrt_refuse(QRS_BAD_SHAPE, "give the largest batch the plan will be used with",
+    if (s->max_batch < 1 || s->max_batch > QG_MAX_BATCH)
+        return qrt_refuse(QRS_BAD_SHAPE, "give the largest batch the plan will be used with, 1 to 2147483647",
                           "max_batch %lld", (long long)s->max_batch);
     if ((s->layout_in != QRS_ROW && s->layout_in != QRS_COL) ||
         (s->layout_out != QRS_ROW && s->layout_out != QRS_COL))

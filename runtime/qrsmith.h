@@ -3,8 +3,8 @@
  *     qrs_context *context;  qrs_plan *plan;  int64_t bytes;
  *     qrs_shape shape = {.m = 512, .n = 512, .layout_in = QRS_ROW, .layout_out = QRS_ROW, .max_batch = 640};
  *     qrs_context_create(NULL, &context);                         // GPU 0, cubins kept in the user's cache
- *     qrs_plan_create(context, &shape, NULL, &plan);              // compiles once, milliseconds from the
- * cache later qrs_workspace_bytes(plan, 640, &bytes);                     // allocate that much on the device
+ *     qrs_plan_create(context, &shape, NULL, &plan);              // compiles once; later from the cache
+ *     qrs_workspace_bytes(plan, 640, &bytes);                     // allocate that much on the device
  *     qrs_geqrf(plan, stream, 640, A, 512, 512 * 512, H, 512, 512 * 512, tau, 512, NULL, workspace, bytes);
  *
  * The result is LAPACK's geqrf: for each m x n matrix A = QR, H holds R in its upper triangle and below it
@@ -54,7 +54,7 @@ extern "C" {
 typedef enum qrs_status {
     QRS_OK = 0,
     QRS_BAD_ARGUMENT = 1,          /* null handle or result pointer, wrong struct size, unknown flag */
-    QRS_BAD_SHAPE = 2,             /* m or n negative or over 1048576; max_batch under 1 */
+    QRS_BAD_SHAPE = 2,             /* m or n negative or over 1048576; max_batch not 1 to 2147483647 */
     QRS_BAD_BATCH = 3,             /* batch negative or over the plan's max_batch */
     QRS_BAD_LEADING_DIMENSION = 4, /* lda or ldh under the length of a row or column */
     QRS_BAD_STRIDE = 5,            /* matrices of a batch would overlap each other */
@@ -133,7 +133,7 @@ typedef struct qrs_shape {
     int64_t m, n;                     /* rows, columns of each matrix */
     qrs_layout layout_in, layout_out; /* of A, of H */
     qrs_precision precision;
-    int64_t max_batch; /* largest batch the plan will be used with, at least 1 */
+    int64_t max_batch; /* largest batch the plan will be used with, 1 to 2147483647 */
 } qrs_shape;
 
 /* Choose only; compile and load at the first use or qrs_plan_prepare. */

@@ -171,6 +171,8 @@ static void wrong_usage_is_refused(void **state) {
         {{"cache"}, "the argument is missing"},
         {{"cache", "burn"}, "found 'burn' (ls, verify, prune or clear)"},
         {{"cache", "prune"}, "nothing says what may go"},
+        {{"cache", "clear", "--days", "30"}, "do not go with 'clear' (cache prune)"},
+        {{"cache", "ls", "--bytes", "1"}, "do not go with 'ls'"},
         {{"version", "now"}, "an argument too many"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

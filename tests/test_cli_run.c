@@ -249,6 +249,7 @@ static void failures_leave_no_file(void **state) {
     char *deep = qt_format("%s/no/h.npy", folder), *link_path = qt_format("%s/link.npy", folder);
     char *no_cache = qt_format("QRSMITH_CACHE_DIR=%s/empty", folder);
     const char *const no_compiler[] = {"CXX=/nonexistent/c++", no_cache, NULL};
+    const char *const idle_compiler[] = {"CXX=/bin/true", no_cache, NULL};
     npy_array a = make_array(2, 1, 9, 5, false);
     write_npy(in_path, &a);
     assert_int_equal(mkdir(strchr(no_cache, '=') + 1, 0700), 0);
@@ -261,6 +262,7 @@ static void failures_leave_no_file(void **state) {
     refuse(tau_path, tau_path, NULL, 2, "named for two outputs");
     refuse(link_path, tau_path, NULL, 2, "named for two outputs");
     refuse(h_path, tau_path, no_compiler, 3, "/nonexistent/c++");
+    refuse(h_path, tau_path, idle_compiler, 3, "/bin/true says it is done, but there is no object.so");
     qt_write_text(in_path, "not an array");
     refuse(h_path, tau_path, NULL, 2, "does not begin as a .npy file");
     unlink(in_path);
@@ -380,6 +382,27 @@ static void wrong_results_fail(void **state) {
 
 /* ---- bench ---- */
 
+static void bench_of_an_illegal_plan_is_wrong_usage(void **state) {
+    (void)state;
+    qt_output o = qt_qrsmith("bench", "--shape", "1x30x6", "--device", "cpu", "--family", "blocked", "--set",
+                             "panel=33");
+    expect_code(&o, 2);
+    qt_assert_contains(o.err, "parameter panel: found 33 (one of [16, 32])");
+    qt_output_free(&o);
+    o = qt_qrsmith("bench", "--shape", "2x9x5", "--device", "cpu", "--set", "panel=32");
+    expect_code(&o, 2);
+    qt_assert_contains(o.err, "name the family too");
+    qt_output_free(&o);
+}
+
+static void what_does_not_fit_the_machine_is_refused(void **state) {
+    (void)state;
+    qt_output o = qt_qrsmith("check", "--device", "cpu", "--shape", "2147483647x40x40");
+    expect_code(&o, 3);
+    qt_assert_contains(o.err, "MiB are needed, this machine has");
+    qt_output_free(&o);
+}
+
 static void bench_on_the_cpu_is_labelled(void **state) {
     (void)state;
     qt_output several = qt_qrsmith("bench", "--shape", "3x9x5", "--shape", "2x4x4", "--device", "cpu",
@@ -497,6 +520,8 @@ int main(void) {
         cmocka_unit_test(check_counts_its_cases),
         cmocka_unit_test(a_plan_that_is_not_legal_is_told),
         cmocka_unit_test(wrong_results_fail),
+        cmocka_unit_test(bench_of_an_illegal_plan_is_wrong_usage),
+        cmocka_unit_test(what_does_not_fit_the_machine_is_refused),
         cmocka_unit_test(bench_on_the_cpu_is_labelled),
         cmocka_unit_test(compile_writes_cubins_and_fills_the_cache),
         cmocka_unit_test(compile_takes_the_target_of_a_device_profile),

@@ -354,6 +354,8 @@ static void words_that_are_no_shape_are_refused_with_the_form(void **state) {
         {"1x+2x3", "rows: expected a number"},
         {"1x2.5x3", "after rows: expected 'x'"},
         {"0x1x2", NULL},
+        {"2147483647x1x2", NULL},
+        {"2147483648x1x2", "2147483648 is too large"},
         {"1x1048577x1", "1048577 is too large"},
         {"1x1x1048577", "1048577 is too large"},
         {"9999999999999999x1x1", "batch: expected a number"},

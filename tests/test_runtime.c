@@ -493,6 +493,9 @@ static void bad_requests_have_codes_of_their_own(void **state) {
     assert_refused(qrs_plan_create(context, &shape, NULL, &plan), QRS_BAD_SHAPE, "10 x -5");
     shape = usual_shape, shape.max_batch = 0;
     assert_refused(qrs_plan_create(context, &shape, NULL, &plan), QRS_BAD_SHAPE, "max_batch 0");
+    shape = usual_shape, shape.max_batch = INT64_MAX;
+    assert_refused(qrs_plan_create(context, &shape, NULL, &plan), QRS_BAD_SHAPE,
+                   "max_batch 9223372036854775807");
     shape = usual_shape, shape.precision = (qrs_precision)7;
     assert_refused(qrs_plan_create(context, &shape, NULL, &plan), QRS_BAD_OPTION, "precision 7");
     shape = usual_shape, shape.layout_out = (qrs_layout)2;

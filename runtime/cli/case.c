@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 qg_status cli_case_open(cli_device *device, const qg_case *test, qg_precision precision,
                         const qg_request *request, cli_case *out, qg_error *err) {
@@ -37,6 +38,19 @@ void cli_case_close(cli_case *c) {
 
 static int64_t step_of(int64_t bytes) {
     return (bytes + 255) / 256 * 256;
+}
+
+/* On the CPU all of a case lies in this machine's memory. A system that promises more than it has would end
+ * the process when it is filled, so what cannot fit is refused before. */
+static qg_status fits(const cli_case *c, qg_error *err) {
+    const cli_problem *p = &c->problem;
+    if (cli_device_is_gpu(p->device)) return QG_OK;
+    double wanted =
+        (double)c->arrays * ((double)p->a_bytes + p->h_bytes + p->tau_bytes + p->info_bytes) + p->a_bytes;
+    double there = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    if (there <= 0 || wanted <= there) return QG_OK;
+    return qg_failf(err, QG_ENVIRONMENT, "memory", "a smaller batch",
+                    "%.0f MiB are needed, this machine has %.0f", wanted / 1048576, there / 1048576);
 }
 
 static qg_status allocate(cli_case *c, qg_error *err) {
@@ -87,6 +101,7 @@ qg_status cli_case_prepare(cli_case *c, int arrays, qg_error *err) {
     bool given = c->A != NULL;
     c->arrays = arrays;
     qg_status status = cli_problem_load(&c->problem, err);
+    if (status == QG_OK) status = fits(c, err);
     if (status == QG_OK) status = allocate(c, err);
     if (status == QG_OK && !given) status = make_inputs(c, err);
     return status;

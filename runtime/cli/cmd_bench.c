@@ -35,8 +35,10 @@ typedef struct bench {
     char rival_names[RIVALS_MAX][64];
     json_t *earlier, *results; /* earlier may be NULL */
     cli_outputs outputs;
-    FILE *json_file;     /* NULL without --json FILE */
-    bool quiet;          /* JSON goes to standard output, so lines don't */
+    FILE *json_file; /* NULL without --json FILE */
+    bool quiet;      /* JSON goes to standard output, so lines don't */
+    int refused;     /* cases that no plan serves as asked; the last one's reason */
+    qg_error refusal;
     int failed, done[2]; /* cases with a time, by precision */
     double log_sum[2];
 } bench;
@@ -209,9 +211,14 @@ static qg_status bench_one(bench *b, const qg_case *test, qg_precision precision
     json_object_set_new(o, "name", json_string(cli_case_name(&c, name, sizeof name)));
     if (status == QG_OK) status = time_first_use(b, test, precision, o, err);
     if (status == QG_OK) status = time_ours(b, &c, o, err);
+    if (status == QG_BAD_INPUT || status == QG_UNSUPPORTED) {
+        b->refused++;
+        b->refusal = *err;
+    }
     if (status != QG_OK && status != QG_ENVIRONMENT) {
         json_object_set_new(o, "pass", json_false());
-        json_object_set_new(o, "verdict", json_sprintf("%s: %s", err->what, err->why));
+        json_object_set_new(
+            o, "verdict", json_sprintf(*err->fix ? "%s: %s (%s)" : "%s: %s", err->what, err->why, err->fix));
         status = QG_OK;
     }
     if (status == QG_OK) {
@@ -247,7 +254,9 @@ static qg_status bench_all(bench *b, qg_error *err) {
             qg_status status = bench_one(b, &s->benchmarks[i], (qg_precision)p, err);
             if (status != QG_OK) return status;
         }
-    return QG_OK;
+    if (b->refused < total) return QG_OK;
+    *err = b->refusal; /* what was asked for is wrong, not a kernel */
+    return err->status;
 }
 
 /* ---- before and after ---- */
@@ -369,7 +378,7 @@ static int run(const void *p) {
 static const cli_argument arguments[] = {
     {"SUITE", offsetof(values, source.file), false, "cases, as configs/suites/contest.json"}, {0}};
 static const cli_option options[] = {
-    CLI_DEVICE_OPTION(values, device),
+    CLI_TIMED_DEVICE_OPTION(values, device),
     {"precision", 0, CLI_CHOICE, offsetof(values, precision), "fp32|fp16|both",
      "plans to time. Default: what each case says, else fp32", 0, 0},
     {"max-seconds", 0, CLI_REAL, offsetof(values, max_seconds), "S",

@@ -231,6 +231,9 @@ static int run(const void *p) {
     qg_error err;
     if (!action)
         qg_failf(&err, QG_BAD_INPUT, "cache", "ls, verify, prune or clear", "found '%.40s'", v->action);
+    else if (strcmp(v->action, "prune") && (v->days >= 0 || v->bytes >= 0))
+        qg_failf(&err, QG_BAD_INPUT, "cache", "cache prune", "--days and --bytes do not go with '%s'",
+                 v->action);
     else if (!strcmp(v->action, "prune") && v->days < 0 && v->bytes < 0)
         qg_fail(&err, QG_BAD_INPUT, "cache prune", "nothing says what may go",
                 "--days N, or --bytes N to keep");

@@ -99,8 +99,15 @@ static void look_templates(finding *f) {
         headers++;
     json_t *families = qg_library_families(lib);
     const char *folder = getenv("QRSMITH_TEMPLATES");
-    found(f, "%zu families and %d headers, %s", json_array_size(families), headers,
-          folder && *folder ? folder : "built in");
+    if (!json_array_size(families)) {
+        qg_fail(&err, QG_ENVIRONMENT, folder && *folder ? folder : "templates",
+                "there is no kernel family in it",
+                "QRSMITH_TEMPLATES is to name a folder with families/*.lua, or nothing");
+        trouble(f, MISSING, &err);
+    } else {
+        found(f, "%zu families and %d headers, %s", json_array_size(families), headers,
+              folder && *folder ? folder : "built in");
+    }
     json_decref(families);
     qg_library_close(lib);
 }

@@ -113,5 +113,9 @@ qg_status qhx_compiler_run(const qhx_compiler *c, bool sanitize, const char *dir
                         strerror(errno));
     if (code != 0)
         return qg_failf(err, QG_INTERNAL, what, "", "%s exits with %d:\n%s", c->word[0], code, output);
+    char made[4352];
+    if (snprintf(made, sizeof made, "%s/%s", dir, object) >= (int)sizeof made || access(made, R_OK) != 0)
+        return qg_failf(err, QG_ENVIRONMENT, what, INSTALL, "%s says it is done, but there is no %s",
+                        c->word[0], object);
     return QG_OK;
 }
