@@ -5,11 +5,15 @@
 #include "runtime/host/host.h"
 #include "tests/lib/support.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { THREADS = 256, BLOCKS = 8, SIZE = THREADS * BLOCKS };
 
@@ -468,6 +472,25 @@ static void a_damaged_object_is_compiled_again(void **state) {
     qt_output_free(&files);
 }
 
+static void what_an_ended_compile_left_goes_with_the_next(void **state) {
+    fixture *f = *state;
+    char *old = qt_format("%s/host-1/build-old", f->folder),
+         *new = qt_format("%s/host-1/build-new", f->folder);
+    char *file = qt_format("%s/kernel.cu", old);
+    assert_int_equal(mkdir(old, 0700), 0);
+    assert_int_equal(mkdir(new, 0700), 0);
+    qt_write_text(file, "half");
+    struct timespec then[2] = {{.tv_sec = time(NULL) - 4000}, {.tv_sec = time(NULL) - 4000}};
+    assert_int_equal(utimensat(AT_FDCWD, old, then, 0), 0);
+    assert_true(compiles(f->executor, TINY("5")));
+    assert_false(qt_exists(old));
+    assert_true(qt_exists(new)); /* somebody may be at work there */
+    assert_int_equal(rmdir(new), 0);
+    free(old);
+    free(new);
+    free(file);
+}
+
 static void no_compiler_names_the_package(void **state) {
     fixture *f = *state;
     qhx_executor *ex = open_executor(f->folder, (qhx_options){.cxx = "no-such-compiler"});
@@ -539,6 +562,7 @@ int main(void) {
         cmocka_unit_test(objects_are_compiled_once),
         cmocka_unit_test(another_source_or_flag_is_compiled_again),
         cmocka_unit_test(a_damaged_object_is_compiled_again),
+        cmocka_unit_test(what_an_ended_compile_left_goes_with_the_next),
         cmocka_unit_test(no_compiler_names_the_package),
         cmocka_unit_test(a_compile_error_names_the_template_line),
         cmocka_unit_test(a_cache_that_cannot_be_written_is_replaced),

@@ -25,7 +25,7 @@ static qg_status open_best(const cli_device_options *o, cli_device *d, qg_error 
     if (cli_gpu_count(&none) > 0) return cli_gpu_open(0, o, d, err);
     if (o->gpu_only)
         return qg_failf(err, QG_ENVIRONMENT, "GPU",
-                        "--device cpu runs on the host executor, which tells nothing of a GPU's speed",
+                        "bench --device cpu times the host executor, which tells nothing of a GPU's speed",
                         "there is none: %s", none.why[0] ? none.why : "no device found");
     qg_status status = cli_cpu_open(d, err);
     if (status == QG_OK && !o->quiet) cli_note("no GPU here (qrsmith doctor says why)");

@@ -7,6 +7,7 @@
 #include "runtime/sha256.h"
 #include "templates/device/host_abi.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { DIGEST = 32, MARK = 8, TRAILER = DIGEST + MARK, MAX_OBJECT = 256 << 20 };
@@ -35,7 +37,7 @@ static bool make_folders(const char *dir) {
 
 static bool trusted(const char *dir) {
     struct stat s;
-    return stat(dir, &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == geteuid() &&
+    return lstat(dir, &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == geteuid() &&
            !(s.st_mode & (S_IWGRP | S_IWOTH)) && access(dir, W_OK | X_OK) == 0;
 }
 
@@ -56,7 +58,7 @@ qg_status qhx_object_folder(const char *given, char out[QHX_PATH], bool *tempora
     else
         qrt_place_choose(base, sizeof base);
     snprintf(out, QHX_PATH, "%s/host-1", base);
-    if (*base && make_folders(out) && trusted(out)) return QG_OK;
+    if (*base && make_folders(out) && trusted(base) && trusted(out)) return QG_OK;
     *temporary = true;
     return temporary_folder(out, err);
 }
@@ -69,6 +71,22 @@ static int remove_one(const char *path, const struct stat *s, int type, struct F
 
 void qhx_object_remove_folder(const char *dir) {
     nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Folders of compiles that were ended midway: none takes an hour. */
+static void remove_abandoned(const char *dir) {
+    DIR *d = opendir(dir);
+    if (!d) return;
+    time_t now = time(NULL);
+    char path[QHX_PATH + 16];
+    for (const struct dirent *e; (e = readdir(d));) {
+        struct stat s;
+        if (strncmp(e->d_name, "build-", 6) == 0 &&
+            snprintf(path, sizeof path, "%s/%s", dir, e->d_name) < (int)sizeof path && lstat(path, &s) == 0 &&
+            S_ISDIR(s.st_mode) && now - s.st_mtime > 3600)
+            qhx_object_remove_folder(path);
+    }
+    closedir(d);
 }
 
 /* --- device headers --- */
@@ -203,6 +221,7 @@ qg_status qhx_object_get(const qhx_object_request *r, char path[QHX_PATH], bool 
     if (snprintf(path, QHX_PATH, "%s/%s.so", r->dir, key) >= QHX_PATH)
         return qg_fail(err, QG_ENVIRONMENT, "host executor", "the cache folder's path is too long", "");
     if (whole(path)) return QG_OK;
+    remove_abandoned(r->dir);
     snprintf(dir, sizeof dir, "%s/build-XXXXXX", r->dir);
     if (!mkdtemp(dir)) return qg_failf(err, QG_ENVIRONMENT, dir, "", "cannot be made: %s", strerror(errno));
     qg_status status = build(r, dir, err);
