@@ -309,8 +309,10 @@ static void families_are_listed(void **state) {
 
 static void doctor_tells_what_is_missing(void **state) {
     (void)state;
+    char *no_templates = qt_format("QRSMITH_TEMPLATES=%s", folder);
     const char *const none[] = {"QRSMITH_NVRTC=/nonexistent/libnvrtc.so",
                                 "QRSMITH_CUDA=/nonexistent/libcuda.so", "CXX=/nonexistent/c++", NULL};
+    const char *const empty_folder[] = {no_templates, NULL};
     qt_output o = qt_run((const char *const[]){qt_bin(), "doctor", NULL}, none);
     assert_int_equal(o.code, 3);
     qt_assert_contains(o.out, "!!  nvrtc");
@@ -324,6 +326,10 @@ static void doctor_tells_what_is_missing(void **state) {
     assert_true(json_array_size(json_object_get(root, "findings")) >= 7);
     json_decref(root);
     qt_output_free(&o);
+    o = qt_run((const char *const[]){qt_bin(), "doctor", NULL}, empty_folder);
+    qt_assert_contains(o.out, "!!  templates");
+    qt_output_free(&o);
+    free(no_templates);
 }
 
 static void an_empty_cache_is_listed_and_cleared(void **state) {

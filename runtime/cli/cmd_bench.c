@@ -378,7 +378,8 @@ static int run(const void *p) {
 static const cli_argument arguments[] = {
     {"SUITE", offsetof(values, source.file), false, "cases, as configs/suites/contest.json"}, {0}};
 static const cli_option options[] = {
-    CLI_TIMED_DEVICE_OPTION(values, device),
+    {"device", 0, CLI_TEXT, offsetof(values, device), "cpu|N",
+     "what to time: a GPU's number, or cpu, which tells nothing of a GPU. Default: GPU 0", 0, 0},
     {"precision", 0, CLI_CHOICE, offsetof(values, precision), "fp32|fp16|both",
      "plans to time. Default: what each case says, else fp32", 0, 0},
     {"max-seconds", 0, CLI_REAL, offsetof(values, max_seconds), "S",

@@ -47,11 +47,6 @@ typedef struct cli_force {
         "device", 0, CLI_TEXT, offsetof(type, field), "cpu|N",                                               \
             "where to compute: a GPU's number, or cpu. Default: GPU 0 if there is one, else cpu", 0, 0       \
     }
-#define CLI_TIMED_DEVICE_OPTION(type, field)                                                                 \
-    {                                                                                                        \
-        "device", 0, CLI_TEXT, offsetof(type, field), "cpu|N",                                               \
-            "what to time: a GPU's number, or cpu, which tells nothing of a GPU. Default: GPU 0", 0, 0       \
-    }
 
 /* Exactly one of file and --shape must be given. */
 qg_status cli_open_config(const cli_source *source, qg_config **out, qg_error *err);

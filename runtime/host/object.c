@@ -211,6 +211,9 @@ static qg_status build(const qhx_object_request *r, const char *dir, qg_error *e
     if (status == QG_OK) status = write_file(dir, source, r->source, r->source_size, err);
     if (status == QG_OK) status = qhx_compiler_run(r->compiler, r->sanitize, dir, source, "object.so", err);
     snprintf(object, sizeof object, "%s/object.so", dir);
+    if (status == QG_OK && access(object, R_OK) != 0)
+        return qg_failf(err, QG_ENVIRONMENT, source, QHX_COMPILER_HINT,
+                        "%s says it is done, but there is no object.so", r->compiler->word[0]);
     return status == QG_OK ? append_digest(object, err) : status;
 }
 

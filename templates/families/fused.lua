@@ -399,8 +399,8 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
             if (factor)
                 gram_factor(panel, first, gs, stau);
         } else if ((warp() & 3) >= 2) { // not on the schedulers of the warps whose instructions are the chain
-            const int other_warp = ((int)warp() >> 2) * 2 - 2 + ((int)warp() & 1);
-            const fused_team side = {32 * other_warp + (int)lane(), ${16 * (W - 4)}, other_warp, ${(W - 4) // 2}, 2};
+            const int number = ((int)warp() >> 2) * 2 - 2 + ((int)warp() & 1);
+            const fused_team side = {32 * number + (int)lane(), ${16 * (W - 4)}, number, ${(W - 4) // 2}, 2};
             if (b_next < batch) {
                 float *other = (float *)(smem + ${O_TILE} + (turn ^ 1) * ${TILE});
                 fused_request(side, other, a + b_next * stride_a, lda, 32 * k_next);

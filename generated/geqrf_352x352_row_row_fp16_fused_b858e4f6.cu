@@ -1653,7 +1653,7 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
     const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
     const float t = tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
     const float left = sqrt_rn(warp_max((s->whole[l] + s->whole[32 + l]) + (s->whole[64 + l] + s->whole[96 + l])));
-    const bool good = t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.0001f && off * fminf(0x1p-6f * left, 1.0f) <= (352 - first < 64 ? 9.91232e-06f : 2.47808e-06f));
+    const bool good = t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.000123904f && off * fminf(0x1p-6f * left, 1.0f) <= (352 - first < 64 ? 0.000495616f : 0.000123904f));
     if (!warp_all(good))
         return false;
     block_sync(); // everybody has read tau, and is done with the panel
@@ -1892,8 +1892,8 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             if (factor)
                 gram_factor(panel, first, gs, stau);
         } else if ((warp() & 3) >= 2) { // not on the schedulers of the warps whose instructions are the chain
-            const int other_warp = ((int)warp() >> 2) * 2 - 2 + ((int)warp() & 1);
-            const fused_team side = {32 * other_warp + (int)lane(), 64, other_warp, 2, 2};
+            const int number = ((int)warp() >> 2) * 2 - 2 + ((int)warp() & 1);
+            const fused_team side = {32 * number + (int)lane(), 64, number, 2, 2};
             if (b_next < batch) {
                 float *other = (float *)(smem + 103296 + (turn ^ 1) * 50688);
                 fused_request(side, other, a + b_next * stride_a, lda, 32 * k_next);

@@ -1840,8 +1840,8 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             if (factor)
                 gram_factor(panel, first, gs, stau);
         } else if ((warp() & 3) >= 2) { // not on the schedulers of the warps whose instructions are the chain
-            const int other_warp = ((int)warp() >> 2) * 2 - 2 + ((int)warp() & 1);
-            const fused_team side = {32 * other_warp + (int)lane(), 64, other_warp, 2, 2};
+            const int number = ((int)warp() >> 2) * 2 - 2 + ((int)warp() & 1);
+            const fused_team side = {32 * number + (int)lane(), 64, number, 2, 2};
             if (b_next < batch) {
                 float *other = (float *)(smem + 176896 + (turn ^ 1) * 27648);
                 fused_request(side, other, a + b_next * stride_a, lda, 32 * k_next);
