@@ -22,15 +22,17 @@ template <int NT> QRS_DEV void fused_partial(float *red, const float (&w)[2][NT]
                 *(f32x2 *)(at + (mt * 16 + h * 8) * 32 + (((n0 + n) * 8 + q * 2) ^ ((g & 3) << 3))) = v;
             }
 }
-// Sum over warps of row r, column `lane`.
-QRS_DEV float fused_total(const float *red, int r)
+// Sum over SHARES warps' shares of row r, columns c .. c + 3 (c a multiple of 4), first to last.
+template <int SHARES> QRS_DEV f32x4 fused_total(const float *red, int r, int c)
 {
-    float s = 0.0f;
-    const float *at = red + r * 32 + (lane() ^ ((r & 3) << 3));
+    const float *at = red + r * 32 + (c ^ ((r & 3) << 3));
+    f32x4 sum = {0.0f, 0.0f, 0.0f, 0.0f};
     #pragma unroll
-    for (int v = 0; v < ${W}; v++)
-        s += at[v * 1024];
-    return s;
+    for (int v = 0; v < SHARES; v++) {
+        const f32x4 x = *(const f32x4 *)(at + v * 1024);
+        sum = {sum.x + x.x, sum.y + x.y, sum.z + x.z, sum.w + x.w};
+    }
+    return sum;
 }
 
 template <int NT> QRS_DEV void fused_products(float (&acc)[2][NT][4], const u32 (&a)[2][4], const u32 (&b)[NT / 2][4])
@@ -106,16 +108,19 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
 % end
     block_sync();
 
-    // Rows of W^T (columns of C) are dealt to the warps: sum, and both halves of it in fp16 where the sums in `ws` were.
+    // W^T, rows C's columns: sums, four a thread, and both halves of them in fp16 where the sums in `ws` were.
     // Both V and C carry 2^LIFT; 2^4 of the product's stays, for the low halves' sake.
     u8 *wt = (u8 *)ws;
     #pragma unroll
-    for (int i = 0; i < ${32 // W}; i++) {
-        const int r = w * ${32 // W} + i, at = fused_chunk(r, l >> 3) + (l & 7) * 2;
-        const float y = 0x1p-8f * fused_total(red, r);
-        const u16 hi = f16_bits(y);
-        *(u16 *)(wt + at) = hi;
-        *(u16 *)(wt + 2048 + at) = f16_bits(y - f16_value(hi));
+    for (int e = (int)threadIdx.x; e < 256; e += ${THREADS}) {
+        const int r = e >> 3, n = e & 7;
+        const f32x4 y = fused_total<${W}>(red, r, 4 * n);
+        u32x2 hi, lo;
+        split_f16(0x1p-8f * y.x, 0x1p-8f * y.y, hi.x, lo.x);
+        split_f16(0x1p-8f * y.z, 0x1p-8f * y.w, hi.y, lo.y);
+        u8 *to = wt + fused_chunk(r, n >> 1) + (n & 1) * 8;
+        *(u32x2 *)to = hi;
+        *(u32x2 *)(to + 2048) = lo;
     }
 % if CLUSTER > 1 and not RESIDENT then
     if (late)

@@ -7,7 +7,8 @@
 // columns that shrank lose nothing. G takes both operands straight from the accumulators that hold C^T.
 struct gram_shared {
     gram_buffers buffers;
-    float gram[32 * 36], m[32 * 40], rv[32 * 36], whole[128];
+    float gram[32 * 36], m[32 * 40], rv[32 * 36], whole[128], tau[32];
+    float left; // of the panel's columns at its start: the largest norm
     float norms[${2 * W}][32];
     int good; // ${WHOLE and "1: by the recursion, 2: from the whole" or "by the recursion"}; 0: not to be trusted
 };
@@ -80,22 +81,23 @@ QRS_DEV void gram_product(${LASTS and "const float *tile" or "const fused_tile &
     fused_partial(red, acc, 0);
 }
 
-// Sums the shares into gram, both triangles${WHOLE and "; with those of the top block into all" or ""}.
+// Sums the shares into gram, both triangles${WHOLE and "; with those of the top block into all" or ""}. Four columns a thread; what is below the 16 x 16 blocks of the diagonal comes from above them.
 QRS_DEV void gram_total(const float *red, float *gram${WHOLE and ", float *all" or ""})
 {
-    #pragma unroll
-    for (int i = 0; i < ${32 // W}; i++) {
-        const int r = (int)warp() * ${32 // W} + i, l = lane();
-        const bool flip = r >= 16 && l < 16;
-        const int row = flip ? l : r, col = flip ? r : l;
-        const float *at = red + row * 32 + (col ^ ((row & 3) << 3));
-        float sum = 0.0f;
-        #pragma unroll
-        for (int v = 0; v < ${W}; v++)
-            sum += at[v * 1024];
-        gram[r * 36 + l] = sum;
+    #pragma unroll 1
+    for (int e = (int)threadIdx.x; e < 192; e += ${32 * W}) {
+        const int row = e < 128 ? e >> 3 : e - 64 >> 2, col = e < 128 ? (e & 7) * 4 : 16 + (e & 3) * 4;
+        const f32x4 sum = fused_total<${W}>(red, row, col);
+        float *to = gram + row * 36 + col, *across = gram + col * 36 + row;
+        *(f32x4 *)to = sum;
+        if (row < 16 && col >= 16)
+            across[0] = sum.x, across[36] = sum.y, across[72] = sum.z, across[108] = sum.w;
 % if WHOLE then
-        all[r * 36 + l] = sum + (at[${W * 1024}] + at[${(W + 1) * 1024}]);
+        const f32x4 top = fused_total<2>(red + ${W * 1024}, row, col), both = {sum.x + top.x, sum.y + top.y, sum.z + top.z, sum.w + top.w};
+        to += all - gram, across += all - gram;
+        *(f32x4 *)to = both;
+        if (row < 16 && col >= 16)
+            across[0] = both.x, across[36] = both.y, across[72] = both.z, across[108] = both.w;
 % end
     }
 }
@@ -148,25 +150,27 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
 }
 
 // Threads 0..127: panel has stride 36; G of its rows from 32 on is in s->gram already${WHOLE and ", that of all its rows in s->rv" or ""}, visible to them.
-QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s, float *tau)
+QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s)
 {
 % if WHOLE then
     // Not where a column's weight is in the top block: what is below would be a small part of what is squared.
     if (${M} - first >= 64 && warp_all(s->gram[lane() * 37] >= 0x1p-3f * s->rv[lane() * 37])) {
         static_assert(sizeof s->buffers >= sizeof(gram_narrow_pivots), "they take its place");
-        const bool good = gram_narrow(panel, s->rv, s->rv, s->m, s->whole, (gram_narrow_pivots *)&s->buffers, tau);
+        const bool good = gram_narrow(panel, s->rv, s->rv, s->m, s->whole, &s->left, (gram_narrow_pivots *)&s->buffers, s->tau);
         if (threadIdx.x < 32)
             s->good = warp_all(good) ? 2 : 0;
-        else
-            s->whole[threadIdx.x] = 0.0f;
         bar_sync(1, 128);
         if (s->good)
             return;
     }
 % end
-    const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, tau, ${K} - first, first + 32 >= ${M}, 128);
-    if (threadIdx.x == 0)
-        s->good = good;
+    const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, s->tau, ${K} - first, first + 32 >= ${M}, 128);
+    if (threadIdx.x < 32) {
+        const int l = lane();
+        const float left = warp_max((s->whole[l] + s->whole[32 + l]) + (s->whole[64 + l] + s->whole[96 + l]));
+        if (l == 0)
+            s->good = good, s->left = sqrt_rn(left);
+    }
 }
 
 // The rest, once all threads see what gram_factor left. False: nothing was written, take the rows.
@@ -209,12 +213,10 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
     for (int u = 0; u < ${2 * W}; u++)
         part[u & 7] += s->norms[u][l];
     const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
-    const float t = tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
-    const float left = sqrt_rn(warp_max((s->whole[l] + s->whole[32 + l]) + (s->whole[64 + l] + s->whole[96 + l])));
-    const bool good = t == 0.0f || (${WHOLE and "(square > 1.0f || s->good == 1) && " or ""}off <= ${LOOSE} && off * fminf(0x1p-6f * left, 1.0f) <= (${M} - first < 64 ? ${SHORT} : ${LIMIT}));
+    const float t = s->tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
+    const bool good = t == 0.0f || (${WHOLE and "(square > 1.0f || s->good == 1) && " or ""}off <= ${LOOSE} && off * fminf(0x1p-6f * s->left, 1.0f) <= (${M} - first < 64 ? ${SHORT} : ${LIMIT}));
     if (!warp_all(good))
         return false;
-    block_sync(); // everybody has read tau, and is done with the panel
     if (w == 0)
         tau[l] = t == 0.0f ? 0.0f : div_rn(2.0f, square); // of the v that is stored
 

@@ -3,7 +3,7 @@
 -- R, V and tau, keep V_k and T_k. The trailing matrix is never stored, the panel never leaves fp32, and A is read once.
 
 local PANEL = 32
-local GRAM_BYTES = 17872 -- struct gram_shared without its norms
+local GRAM_BYTES = 18016 -- struct gram_shared without its norms
 
 local function products_of(shape, p)
   if p.products ~= "auto" then return p.products end
@@ -397,7 +397,7 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
 % if OVERLAP then
         if (warp() < 4) {
             if (factor)
-                gram_factor(panel, first, gs, stau);
+                gram_factor(panel, first, gs);
         } else if ((warp() & 3) >= 2) { // not on the schedulers of the warps whose instructions are the chain
             const int number = ((int)warp() >> 2) * 2 - 2 + ((int)warp() & 1);
             const fused_team side = {32 * number + (int)lane(), ${16 * (W - 4)}, number, ${(W - 4) // 2}, 2};
@@ -413,7 +413,7 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
         block_sync();
 % elseif GRAM then
         if (factor && warp() < 4)
-            gram_factor(panel, first, gs, stau);
+            gram_factor(panel, first, gs);
         block_sync();
 % end
         if (factor) {

@@ -46,7 +46,7 @@ QRS_KERNEL(step_whole, ${4 * N}, 1)(const float *a, i64 lda, float *h, i64 ldh, 
 % if N == 64 then
         gram_whole(rv, gram, rv, left, gram, whole, (gram_pivots *)dynamic_smem(), stau);
 % else
-        gram_narrow(rv, gram, gram, left, whole, (gram_narrow_pivots *)dynamic_smem(), stau);
+        gram_narrow(rv, gram, gram, left, whole, stau + ${N}, (gram_narrow_pivots *)dynamic_smem(), stau);
 % end
         cycles = clock32() - begun;
         block_sync();

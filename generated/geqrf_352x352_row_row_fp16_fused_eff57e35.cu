@@ -356,15 +356,17 @@ template <int NT> QRS_DEV void fused_partial(float *red, const float (&w)[2][NT]
                 *(f32x2 *)(at + (mt * 16 + h * 8) * 32 + (((n0 + n) * 8 + q * 2) ^ ((g & 3) << 3))) = v;
             }
 }
-// Sum over warps of row r, column `lane`.
-QRS_DEV float fused_total(const float *red, int r)
+// Sum over SHARES warps' shares of row r, columns c .. c + 3 (c a multiple of 4), first to last.
+template <int SHARES> QRS_DEV f32x4 fused_total(const float *red, int r, int c)
 {
-    float s = 0.0f;
-    const float *at = red + r * 32 + (lane() ^ ((r & 3) << 3));
+    const float *at = red + r * 32 + (c ^ ((r & 3) << 3));
+    f32x4 sum = {0.0f, 0.0f, 0.0f, 0.0f};
     #pragma unroll
-    for (int v = 0; v < 8; v++)
-        s += at[v * 1024];
-    return s;
+    for (int v = 0; v < SHARES; v++) {
+        const f32x4 x = *(const f32x4 *)(at + v * 1024);
+        sum = {sum.x + x.x, sum.y + x.y, sum.z + x.z, sum.w + x.w};
+    }
+    return sum;
 }
 
 template <int NT> QRS_DEV void fused_products(float (&acc)[2][NT][4], const u32 (&a)[2][4], const u32 (&b)[NT / 2][4])
@@ -399,17 +401,17 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
             const int tile = i * 8 + w;
             if (tile >= 2 * p && tile < 22) {
                 u32 a[2][4];
-#line 69 "blocks/fused_apply.cuh"
-                u32 al[2][4];
 #line 71 "blocks/fused_apply.cuh"
+                u32 al[2][4];
+#line 73 "blocks/fused_apply.cuh"
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++)
                     #pragma unroll
                     for (int x = 0; x < 4; x++) {
                         const float *y = &c[mt][i][x >> 1][(x & 1) * 2];
-#line 77 "blocks/fused_apply.cuh"
+#line 79 "blocks/fused_apply.cuh"
                         split_f16(y[0], y[1], a[mt][x], al[mt][x]);
-#line 81 "blocks/fused_apply.cuh"
+#line 83 "blocks/fused_apply.cuh"
                     }
                 // One term after another: products into the same sums are as far apart as can be.
                 u32 b[2][4];
@@ -417,48 +419,51 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                 for (int n = 0; n < 2; n++)
                     ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * 8192);
                 fused_products<4>(acc, a, b);
-#line 89 "blocks/fused_apply.cuh"
+#line 91 "blocks/fused_apply.cuh"
                 fused_products<4>(acc, al, b);
                 #pragma unroll
                 for (int n = 0; n < 2; n++)
                     ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * 8192 + 22528);
                 fused_products<4>(acc, a, b);
-#line 95 "blocks/fused_apply.cuh"
+#line 97 "blocks/fused_apply.cuh"
             }
         }
         fused_partial(red, acc, 4 * half);
     }
-#line 100 "blocks/fused_apply.cuh"
+#line 102 "blocks/fused_apply.cuh"
     if (late) {
         mbar_wait_cluster(t_ready, parity);
         for (int i = (int)threadIdx.x; i < 256; i += 256)
             cp_async16(to_saddr(t) + 16 * i, late + 16 * i);
         cp_async_commit();
     }
-#line 107 "blocks/fused_apply.cuh"
+#line 109 "blocks/fused_apply.cuh"
     block_sync();
 
-    // Rows of W^T (columns of C) are dealt to the warps: sum, and both halves of it in fp16 where the sums in `ws` were.
+    // W^T, rows C's columns: sums, four a thread, and both halves of them in fp16 where the sums in `ws` were.
     // Both V and C carry 2^LIFT; 2^4 of the product's stays, for the low halves' sake.
     u8 *wt = (u8 *)ws;
     #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        const int r = w * 4 + i, at = fused_chunk(r, l >> 3) + (l & 7) * 2;
-        const float y = 0x1p-8f * fused_total(red, r);
-        const u16 hi = f16_bits(y);
-        *(u16 *)(wt + at) = hi;
-        *(u16 *)(wt + 2048 + at) = f16_bits(y - f16_value(hi));
+    for (int e = (int)threadIdx.x; e < 256; e += 256) {
+        const int r = e >> 3, n = e & 7;
+        const f32x4 y = fused_total<8>(red, r, 4 * n);
+        u32x2 hi, lo;
+        split_f16(0x1p-8f * y.x, 0x1p-8f * y.y, hi.x, lo.x);
+        split_f16(0x1p-8f * y.z, 0x1p-8f * y.w, hi.y, lo.y);
+        u8 *to = wt + fused_chunk(r, n >> 1) + (n & 1) * 8;
+        *(u32x2 *)to = hi;
+        *(u32x2 *)(to + 2048) = lo;
     }
-#line 121 "blocks/fused_apply.cuh"
+#line 126 "blocks/fused_apply.cuh"
     if (late)
         cp_async_wait<0>();
-#line 124 "blocks/fused_apply.cuh"
+#line 129 "blocks/fused_apply.cuh"
     block_sync();
 
     // W'^T = W^T T with three products whatever the update takes: they are few, and two roundings more would cost accuracy. A warp forms tiles of 16 x 8;
     // the minus sign makes the second product an accumulation.
     const saddr wa = to_saddr(wp);
-#line 136 "blocks/fused_apply.cuh"
+#line 141 "blocks/fused_apply.cuh"
     #pragma unroll
     for (int tile = w; tile < 8; tile += 8) {
         const int mt = tile & 1, n = tile >> 1;
@@ -486,9 +491,9 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
             u32 hi, lo;
             split_f16(-0x1p-4f * d[2 * h], -0x1p-4f * d[2 * h + 1], hi, lo);
             *(u32 *)at = hi;
-#line 164 "blocks/fused_apply.cuh"
+#line 169 "blocks/fused_apply.cuh"
             *(u32 *)(at + 2048) = lo;
-#line 166 "blocks/fused_apply.cuh"
+#line 171 "blocks/fused_apply.cuh"
         }
     }
     block_sync();
@@ -500,12 +505,12 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         #pragma unroll
         for (int mt = 0; mt < 2; mt++)
             ldmatrix_x4(a[mt], wa + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
-#line 178 "blocks/fused_apply.cuh"
+#line 183 "blocks/fused_apply.cuh"
         u32 al[2][4];
         #pragma unroll
         for (int mt = 0; mt < 2; mt++)
             ldmatrix_x4(al[mt], wa + 2048 + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
-#line 183 "blocks/fused_apply.cuh"
+#line 188 "blocks/fused_apply.cuh"
         #pragma unroll
         for (int i = 0; i < 3; i++) {
             const int tile = i * 8 + w;
@@ -517,7 +522,7 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     mma_f16(c[mt][i][0], a[mt], b[0], b[1]);
                     mma_f16(c[mt][i][1], a[mt], b[2], b[3]);
                 }
-#line 195 "blocks/fused_apply.cuh"
+#line 200 "blocks/fused_apply.cuh"
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++) {
                     mma_f16(c[mt][i][0], al[mt], b[0], b[1]);
@@ -530,7 +535,7 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     mma_f16(c[mt][i][0], a[mt], bl[0], bl[1]);
                     mma_f16(c[mt][i][1], a[mt], bl[2], bl[3]);
                 }
-#line 208 "blocks/fused_apply.cuh"
+#line 213 "blocks/fused_apply.cuh"
             }
         }
     }
@@ -728,10 +733,12 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
     fused_partial(red, acc, 0);
     bar_sync(1, 128);
     #pragma unroll
-    for (int i = 0; i < 8; i++) { // the sums; what is below the 16 x 16 blocks of the diagonal nobody reads
-        const int r = 8 * w + i;
-        const float *at = red + r * 32 + (l ^ ((r & 3) << 3));
-        s[r * 36 + l] = 0x1p-12f * ((at[0] + at[1024]) + (at[2048] + at[3072]));
+    for (int i = 0; i < 2; i++) { // the sums; what is below the 16 x 16 blocks of the diagonal nobody reads
+        const int r = 16 * i + ((int)threadIdx.x >> 3), c = ((int)threadIdx.x & 7) * 4;
+        const float *at = red + r * 32 + (c ^ ((r & 3) << 3));
+        const f32x4 x = *(const f32x4 *)at, y = *(const f32x4 *)(at + 1024), z = *(const f32x4 *)(at + 2048), w4 = *(const f32x4 *)(at + 3072);
+        *(f32x4 *)(s + r * 36 + c) = {0x1p-12f * ((x.x + y.x) + (z.x + w4.x)), 0x1p-12f * ((x.y + y.y) + (z.y + w4.y)), 0x1p-12f * ((x.z + y.z) + (z.z + w4.z)),
+                                   0x1p-12f * ((x.w + y.w) + (z.w + w4.w))};
     }
     bar_sync(1, 128);
 
@@ -752,7 +759,7 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
     split_f16(right.z, right.w, hi.w, lo.w);
     *(u32x4 *)(planes + place) = hi;
     *(u32x4 *)(planes + 2048 + place) = lo;
-#line 108 "blocks/fused_t.cuh"
+#line 110 "blocks/fused_t.cuh"
 }
 #line 1 "blocks/fused_rows.cuh"
 // Householder panel of 32 columns, rows in registers, one fused reduction and one barrier a column, one copy of the step.
@@ -1407,15 +1414,19 @@ QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, gram_
     }
 }
 
-// Threads 0..127 call. x: top block; gram: G; rv (may be G's place): becomes R on and above the diagonal and V below; m: M. whole: G's diagonal.
+// Threads 0..127 call. x: top block; gram: G; rv (may be G's place): becomes R on and above the diagonal and V below; m: M. whole: G's diagonal, left: the root of its largest.
 // Returns false, in some thread, unless the pivots can be trusted. Synchronises, by barriers 1 and 3..12.
-QRS_CALL bool gram_narrow(const float *x, const float *gram, float *rv, float *m, float *whole, gram_narrow_pivots *s, float *tau)
+QRS_CALL bool gram_narrow(const float *x, const float *gram, float *rv, float *m, float *whole, float *left, gram_narrow_pivots *s, float *tau)
 {
     const int tid = threadIdx.x, row = tid >> 2, q = tid & 3, w = shfl((int)warp(), 0);
     if (w >= 2) {
+        const float square = gram[(tid & 31) * 37];
         if (w == 2)
-            whole[tid & 31] = gram[(tid & 31) * 37];
+            whole[tid & 31] = square;
         gram_narrow_cholesky(gram, rv, s);
+        const float most = sqrt_rn(warp_max(square)); // while X's last steps are awaited
+        if (tid == 64)
+            *left = most;
     } else
         gram_narrow_jordan(x, rv, m, s);
     bar_sync(1, 128);
@@ -1457,17 +1468,18 @@ QRS_CALL bool gram_narrow(const float *x, const float *gram, float *rv, float *m
 // columns that shrank lose nothing. G takes both operands straight from the accumulators that hold C^T.
 struct gram_shared {
     gram_buffers buffers;
-    float gram[32 * 36], m[32 * 40], rv[32 * 36], whole[128];
+    float gram[32 * 36], m[32 * 40], rv[32 * 36], whole[128], tau[32];
+    float left; // of the panel's columns at its start: the largest norm
     float norms[16][32];
     int good; // 1: by the recursion, 2: from the whole; 0: not to be trusted
 };
 
 // This warp's share of G over its row tiles from `tile0` on, into its part of red (fused_partial): the 16 x 16 blocks on and above the diagonal.
-#line 17 "blocks/gram_panel.cuh"
+#line 18 "blocks/gram_panel.cuh"
 // The two tiles before those, the top block's, go to two more shares.
-#line 20 "blocks/gram_panel.cuh"
+#line 21 "blocks/gram_panel.cuh"
 // C is in its tile already and this warp's rows are taken from there, by a rolled loop: code that has left the cache costs more than the loads.
-#line 22 "blocks/gram_panel.cuh"
+#line 23 "blocks/gram_panel.cuh"
 QRS_DEV void gram_product(const float *tile, int tile0, float *red)
 {
     float acc[2][4][4];
@@ -1478,7 +1490,7 @@ QRS_DEV void gram_product(const float *tile, int tile0, float *red)
             #pragma unroll
             for (int e = 0; e < 4; e++)
                 acc[mt][n][e] = 0.0f;
-#line 33 "blocks/gram_panel.cuh"
+#line 34 "blocks/gram_panel.cuh"
     const float *at = tile + fused_place();
     #pragma unroll 1
     for (int i = (int)warp(); i < 22; i += 8, at += 4608) {
@@ -1486,7 +1498,7 @@ QRS_DEV void gram_product(const float *tile, int tile0, float *red)
             continue;
         #pragma unroll
         for (int n8 = 0; n8 < 2; n8++) {
-#line 48 "blocks/gram_panel.cuh"
+#line 49 "blocks/gram_panel.cuh"
             // Eight columns a group; the two rows of a lane are k = q and k = q + 4 of the product, in both operands alike.
             u32 h[4][2], lo[4][2];
             #pragma unroll
@@ -1506,7 +1518,7 @@ QRS_DEV void gram_product(const float *tile, int tile0, float *red)
                         mma_tf32(acc[mt][n], a, y[n][0], y[n][1]);
                 }
         }
-#line 68 "blocks/gram_panel.cuh"
+#line 69 "blocks/gram_panel.cuh"
         if (i < tile0) {
             fused_partial(red, acc, 0, 8 + (i & 1));
             #pragma unroll
@@ -1517,33 +1529,34 @@ QRS_DEV void gram_product(const float *tile, int tile0, float *red)
                     for (int e = 0; e < 4; e++)
                         acc[mt][n][e] = 0.0f;
         }
-#line 79 "blocks/gram_panel.cuh"
+#line 80 "blocks/gram_panel.cuh"
     }
     fused_partial(red, acc, 0);
 }
 
-// Sums the shares into gram, both triangles; with those of the top block into all.
+// Sums the shares into gram, both triangles; with those of the top block into all. Four columns a thread; what is below the 16 x 16 blocks of the diagonal comes from above them.
 QRS_DEV void gram_total(const float *red, float *gram, float *all)
 {
-    #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        const int r = (int)warp() * 4 + i, l = lane();
-        const bool flip = r >= 16 && l < 16;
-        const int row = flip ? l : r, col = flip ? r : l;
-        const float *at = red + row * 32 + (col ^ ((row & 3) << 3));
-        float sum = 0.0f;
-        #pragma unroll
-        for (int v = 0; v < 8; v++)
-            sum += at[v * 1024];
-        gram[r * 36 + l] = sum;
-#line 98 "blocks/gram_panel.cuh"
-        all[r * 36 + l] = sum + (at[8192] + at[9216]);
-#line 100 "blocks/gram_panel.cuh"
+    #pragma unroll 1
+    for (int e = (int)threadIdx.x; e < 192; e += 256) {
+        const int row = e < 128 ? e >> 3 : e - 64 >> 2, col = e < 128 ? (e & 7) * 4 : 16 + (e & 3) * 4;
+        const f32x4 sum = fused_total<8>(red, row, col);
+        float *to = gram + row * 36 + col, *across = gram + col * 36 + row;
+        *(f32x4 *)to = sum;
+        if (row < 16 && col >= 16)
+            across[0] = sum.x, across[36] = sum.y, across[72] = sum.z, across[108] = sum.w;
+#line 96 "blocks/gram_panel.cuh"
+        const f32x4 top = fused_total<2>(red + 8192, row, col), both = {sum.x + top.x, sum.y + top.y, sum.z + top.z, sum.w + top.w};
+        to += all - gram, across += all - gram;
+        *(f32x4 *)to = both;
+        if (row < 16 && col >= 16)
+            across[0] = both.x, across[36] = both.y, across[72] = both.z, across[108] = both.w;
+#line 102 "blocks/gram_panel.cuh"
     }
 }
 
 // V2^T = M^T P2^T in the accumulator layout of C^T, from the panel in shared memory (stride 36, rows from `first` on).
-#line 105 "blocks/gram_panel.cuh"
+#line 107 "blocks/gram_panel.cuh"
 QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const float *m)
 {
     const int g = lane() >> 2, q = lane() & 3;
@@ -1590,25 +1603,27 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
 }
 
 // Threads 0..127: panel has stride 36; G of its rows from 32 on is in s->gram already, that of all its rows in s->rv, visible to them.
-QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s, float *tau)
+QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s)
 {
-#line 154 "blocks/gram_panel.cuh"
+#line 156 "blocks/gram_panel.cuh"
     // Not where a column's weight is in the top block: what is below would be a small part of what is squared.
     if (352 - first >= 64 && warp_all(s->gram[lane() * 37] >= 0x1p-3f * s->rv[lane() * 37])) {
         static_assert(sizeof s->buffers >= sizeof(gram_narrow_pivots), "they take its place");
-        const bool good = gram_narrow(panel, s->rv, s->rv, s->m, s->whole, (gram_narrow_pivots *)&s->buffers, tau);
+        const bool good = gram_narrow(panel, s->rv, s->rv, s->m, s->whole, &s->left, (gram_narrow_pivots *)&s->buffers, s->tau);
         if (threadIdx.x < 32)
             s->good = warp_all(good) ? 2 : 0;
-        else
-            s->whole[threadIdx.x] = 0.0f;
         bar_sync(1, 128);
         if (s->good)
             return;
     }
 #line 167 "blocks/gram_panel.cuh"
-    const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, tau, 352 - first, first + 32 >= 352, 128);
-    if (threadIdx.x == 0)
-        s->good = good;
+    const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, s->tau, 352 - first, first + 32 >= 352, 128);
+    if (threadIdx.x < 32) {
+        const int l = lane();
+        const float left = warp_max((s->whole[l] + s->whole[32 + l]) + (s->whole[64 + l] + s->whole[96 + l]));
+        if (l == 0)
+            s->good = good, s->left = sqrt_rn(left);
+    }
 }
 
 // The rest, once all threads see what gram_factor left. False: nothing was written, take the rows.
@@ -1651,12 +1666,10 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
     for (int u = 0; u < 16; u++)
         part[u & 7] += s->norms[u][l];
     const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
-    const float t = tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
-    const float left = sqrt_rn(warp_max((s->whole[l] + s->whole[32 + l]) + (s->whole[64 + l] + s->whole[96 + l])));
-    const bool good = t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.000123904f && off * fminf(0x1p-6f * left, 1.0f) <= (352 - first < 64 ? 0.000495616f : 0.000123904f));
+    const float t = s->tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
+    const bool good = t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.000123904f && off * fminf(0x1p-6f * s->left, 1.0f) <= (352 - first < 64 ? 0.000495616f : 0.000123904f));
     if (!warp_all(good))
         return false;
-    block_sync(); // everybody has read tau, and is done with the panel
     if (w == 0)
         tau[l] = t == 0.0f ? 0.0f : div_rn(2.0f, square); // of the v that is stored
 
@@ -1890,7 +1903,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 #line 398 "families/fused.lua"
         if (warp() < 4) {
             if (factor)
-                gram_factor(panel, first, gs, stau);
+                gram_factor(panel, first, gs);
         } else if ((warp() & 3) >= 2) { // not on the schedulers of the warps whose instructions are the chain
             const int number = ((int)warp() >> 2) * 2 - 2 + ((int)warp() & 1);
             const fused_team side = {32 * number + (int)lane(), 64, number, 2, 2};

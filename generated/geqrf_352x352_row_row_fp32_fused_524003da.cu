@@ -106,7 +106,7 @@ QRS_DEV float times(power_of_two f, float x)
 // halves of split fp16 operands away from fp16's subnormals.
 #define QRS_LIFT 6
 
-typedef float fused_tile[2][2][2][4];
+typedef float fused_tile[2][3][2][4];
 
 // The warps that do something together: all of the block, or some of them (barrier: theirs, 0 for the block's).
 struct fused_team {
@@ -125,8 +125,6 @@ QRS_DEV void fused_sync(fused_team team)
 #line 37 "blocks/fused_load.cuh"
 QRS_DEV void fused_request(fused_team team, float *tile, const float *a, i64 lda, int first)
 {
-#line 40 "blocks/fused_load.cuh"
-    const int left = 176 - first;
 #line 42 "blocks/fused_load.cuh"
     const saddr to = to_saddr(tile);
     a += first;
@@ -136,12 +134,12 @@ QRS_DEV void fused_request(fused_team team, float *tile, const float *a, i64 lda
         saddr at = to + row * 144 + column * 4;
         a += row * lda + column;
         #pragma unroll 2
-        for (int i = row; i < 192; i += rows, at += rows * 144, a += rows * lda)
-            cp_async16_or_zero(at, a, i < 176 && column < left);
+        for (int i = row; i < 352; i += rows, at += rows * 144, a += rows * lda)
+            cp_async16(at, a);
     } else {
         #pragma unroll 1
-        for (int e = team.thread; e < 6144; e += team.threads)
-            cp_async4_or_zero(to + (e >> 5) * 144 + (e & 31) * 4, a + (e >> 5) * lda + (e & 31), (e >> 5) < 176 && (e & 31) < left);
+        for (int e = team.thread; e < 11264; e += team.threads)
+            cp_async4(to + (e >> 5) * 144 + (e & 31) * 4, a + (e >> 5) * lda + (e & 31));
     }
 #line 64 "blocks/fused_load.cuh"
 }
@@ -162,7 +160,7 @@ QRS_DEV int fused_exponents(fused_team team, const float *tile, fused_scales *s,
     const int row = (int)lane() >> 3, column = ((int)lane() & 7) * 4; // four rows at a time, four columns a lane
     f32x4 most4 = {0.0f, 0.0f, 0.0f, 0.0f}, odd4 = most4;             // odd4: NaN once something is not finite
     #pragma unroll 4
-    for (int i = 4 * team.warp + row; i < 192; i += 4 * team.warps) {
+    for (int i = 4 * team.warp + row; i < 352; i += 4 * team.warps) {
         const f32x4 v = *(const f32x4 *)(tile + i * 36 + column);
         most4 = {fmaxf(most4.x, fabsf(v.x)), fmaxf(most4.y, fabsf(v.y)), fmaxf(most4.z, fabsf(v.z)), fmaxf(most4.w, fabsf(v.w))};
         odd4 = {fmaf(v.x, 0.0f, odd4.x), fmaf(v.y, 0.0f, odd4.y), fmaf(v.z, 0.0f, odd4.z), fmaf(v.w, 0.0f, odd4.w)};
@@ -172,7 +170,7 @@ QRS_DEV int fused_exponents(fused_team team, const float *tile, fused_scales *s,
     float most = 0.0f;
     if (odd) { // rare: column `lane` again, what is finite of it
         #pragma unroll 1
-        for (int i = 4 * team.warp; i < 192; i += (i & 3) == 3 ? 4 * team.warps - 3 : 1) {
+        for (int i = 4 * team.warp; i < 352; i += (i & 3) == 3 ? 4 * team.warps - 3 : 1) {
             const float v = fabsf(tile[i * 36 + lane()]);
             most = fmaxf(most, v <= 0x1.fffffep127f ? v : 0.0f);
         }
@@ -215,8 +213,8 @@ QRS_DEV void fused_take(fused_tile &c, const float *tile, int ex)
     for (int s = 0; s < 4; s++) {
         const power_of_two f = make_power_of_two(QRS_LIFT - shfl(ex, 8 * s + (int)(lane() >> 2)));
         #pragma unroll
-        for (int i = 0; i < 2; i++) {
-            const bool in = i * 8 + (int)warp() < 12;
+        for (int i = 0; i < 3; i++) {
+            const bool in = i * 8 + (int)warp() < 22;
             #pragma unroll
             for (int n = 0; n < 2; n++)
                 #pragma unroll
@@ -230,8 +228,8 @@ QRS_DEV void fused_give(const fused_tile &c, float *tile, int tile0)
 {
     float *at = tile + fused_place();
     #pragma unroll
-    for (int i = 0; i < 2; i++)
-        if (i * 8 + (int)warp() >= tile0 && i * 8 + (int)warp() < 12)
+    for (int i = 0; i < 3; i++)
+        if (i * 8 + (int)warp() >= tile0 && i * 8 + (int)warp() < 22)
             #pragma unroll
             for (int s = 0; s < 4; s++)
                 #pragma unroll
@@ -258,9 +256,9 @@ QRS_DEV void fused_out(fused_team team, const float *tile, float *h, i64 ldh, in
             f[u] = make_power_of_two(exponent[column + u] - QRS_LIFT);
         const float *from = tile + row * 36 + column;
         float *to = h + row * ldh + first + column;
-        if (first + column < 176)
+        if (first + column < 352)
             #pragma unroll 2
-            for (int i = row; i < 176; i += 4 * team.warps, from += 144 * team.warps, to += 4 * team.warps * ldh) {
+            for (int i = row; i < 352; i += 4 * team.warps, from += 144 * team.warps, to += 4 * team.warps * ldh) {
                 f32x4 x = *(const f32x4 *)from;
                 if (i < top + 32) {
                     x.x = i > top + column ? x.x : times(f[0], x.x);
@@ -275,9 +273,9 @@ QRS_DEV void fused_out(fused_team team, const float *tile, float *h, i64 ldh, in
 #line 34 "blocks/fused_out.cuh"
     const power_of_two f = make_power_of_two(exponent[l] - QRS_LIFT);
     float *to = h + w * ldh + first + l;
-    if (first + l < 176)
+    if (first + l < 352)
         #pragma unroll 4
-        for (int i = w; i < 176; i += team.warps, to += team.warps * ldh) {
+        for (int i = w; i < 352; i += team.warps, to += team.warps * ldh) {
             const float x = tile[i * 36 + l];
             *to = i > top + l ? x : times(f, x);
         }
@@ -288,8 +286,8 @@ QRS_DEV void fused_out(fused_team team, const float *tile, float *h, i64 ldh, in
 QRS_DEV void fused_leave(fused_team team, const float *tile, float *h, i64 ldh, int k, const int *exponent, float *tau, const float *stau)
 {
     const int first = 32 * k;
-    fused_out(team, tile, h, ldh, first, k < 6 ? first : 192, exponent);
-    if (team.thread < 32 && first + team.thread < 176)
+    fused_out(team, tile, h, ldh, first, k < 11 ? first : 352, exponent);
+    if (team.thread < 32 && first + team.thread < 352)
         tau[first + team.thread] = stau[team.thread];
 }
 
@@ -297,7 +295,7 @@ QRS_DEV int fused_chunk(int row, int chunk) { return row * 64 + ((chunk ^ ((row 
 
 // V from the tile's rows of the panel into planes of fp16, scaled by 2^LIFT, layout as in fused_apply.cuh. v: in shared memory, and, where CTAs share a
 // matrix, the same place in all others, counted on their mbarriers `bar`; or, when it does not stay there, in scratch.
-QRS_DEV void fused_reflectors(fused_team team, const float *panel, int rows, u8 *v, saddr bar)
+QRS_DEV void fused_reflectors(fused_team team, const float *panel, int rows, u8 *v)
 {
     #pragma unroll 1
     for (int start = team.thread; start < rows * 4; start += 4 * team.threads) { // four chunks at once: their loads first
@@ -328,17 +326,7 @@ QRS_DEV void fused_reflectors(fused_team team, const float *panel, int rows, u8 
             const int at = fused_chunk(i, e & 3);
             *(u32x4 *)(v + at) = hi;
 #line 100 "blocks/fused_out.cuh"
-            *(u32x4 *)(v + 43008 + at) = lo;
-#line 103 "blocks/fused_out.cuh"
-            #pragma unroll
-            for (int other = 1; other < 2; other++) {
-                const int rank = cluster_rank() ^ other;
-                const u32 to = cluster_map(to_saddr(v), rank) + at, ready = cluster_map(bar, rank);
-                st_async(to, hi, ready);
-#line 109 "blocks/fused_out.cuh"
-                st_async(to + 43008, lo, ready);
-#line 111 "blocks/fused_out.cuh"
-            }
+            *(u32x4 *)(v + 135168 + at) = lo;
 #line 113 "blocks/fused_out.cuh"
         }
     }
@@ -368,15 +356,17 @@ template <int NT> QRS_DEV void fused_partial(float *red, const float (&w)[2][NT]
                 *(f32x2 *)(at + (mt * 16 + h * 8) * 32 + (((n0 + n) * 8 + q * 2) ^ ((g & 3) << 3))) = v;
             }
 }
-// Sum over warps of row r, column `lane`.
-QRS_DEV float fused_total(const float *red, int r)
+// Sum over SHARES warps' shares of row r, columns c .. c + 3 (c a multiple of 4), first to last.
+template <int SHARES> QRS_DEV f32x4 fused_total(const float *red, int r, int c)
 {
-    float s = 0.0f;
-    const float *at = red + r * 32 + (lane() ^ ((r & 3) << 3));
+    const float *at = red + r * 32 + (c ^ ((r & 3) << 3));
+    f32x4 sum = {0.0f, 0.0f, 0.0f, 0.0f};
     #pragma unroll
-    for (int v = 0; v < 8; v++)
-        s += at[v * 1024];
-    return s;
+    for (int v = 0; v < SHARES; v++) {
+        const f32x4 x = *(const f32x4 *)(at + v * 1024);
+        sum = {sum.x + x.x, sum.y + x.y, sum.z + x.z, sum.w + x.w};
+    }
+    return sum;
 }
 
 template <int NT> QRS_DEV void fused_products(float (&acc)[2][NT][4], const u32 (&a)[2][4], const u32 (&b)[NT / 2][4])
@@ -388,10 +378,10 @@ template <int NT> QRS_DEV void fused_products(float (&acc)[2][NT][4], const u32 
             mma_f16(acc[mt][n], a[mt], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
 }
 
-// p: the finished panel, applied to rows 32 p on. v: its V; lo plane 43008 bytes further. red: W x 4 KB; ws: 4 KB; wp: 2 KB a plane; t: T in fp16 as
-// V is, its low plane 2 KB further, there once t_ready (if not 0) completes its phase of the given parity. Synchronises three times; on return other
+// p: the finished panel, applied to rows 32 p on. v: its V; lo plane 22528 bytes further. red: W x 4 KB; ws: 4 KB; wp: 2 KB a plane; t: T in fp16 as
+// V is, its low plane 2 KB further, there once t_ready (if not 0) completes its phase of the given parity; late: null, or where it then is to be copied from. Synchronises three times; on return other
 // warps may still read v and wp.
-QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const u8 *t, saddr t_ready, u32 parity)
+QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const u8 *t, saddr t_ready, u32 parity, const u8 *late)
 {
     const int w = warp(), l = lane();
     // One half of V's columns at a time: with all 32, the accumulators would push C out of the registers two CTAs leave.
@@ -407,21 +397,21 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     acc[mt][n][e] = 0.0f;
         const saddr v1 = v + (w * 16 - 32 * p) * 64 + fused_chunk(l & 15, l >> 4);
         #pragma unroll
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 3; i++) {
             const int tile = i * 8 + w;
-            if (tile >= 2 * p && tile < 12) {
+            if (tile >= 2 * p && tile < 22) {
                 u32 a[2][4];
-#line 69 "blocks/fused_apply.cuh"
-                u32 al[2][4];
 #line 71 "blocks/fused_apply.cuh"
+                u32 al[2][4];
+#line 73 "blocks/fused_apply.cuh"
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++)
                     #pragma unroll
                     for (int x = 0; x < 4; x++) {
                         const float *y = &c[mt][i][x >> 1][(x & 1) * 2];
-#line 77 "blocks/fused_apply.cuh"
+#line 79 "blocks/fused_apply.cuh"
                         split_f16(y[0], y[1], a[mt][x], al[mt][x]);
-#line 81 "blocks/fused_apply.cuh"
+#line 83 "blocks/fused_apply.cuh"
                     }
                 // One term after another: products into the same sums are as far apart as can be.
                 u32 b[2][4];
@@ -429,41 +419,51 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                 for (int n = 0; n < 2; n++)
                     ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * 8192);
                 fused_products<4>(acc, a, b);
-#line 89 "blocks/fused_apply.cuh"
+#line 91 "blocks/fused_apply.cuh"
                 fused_products<4>(acc, al, b);
                 #pragma unroll
                 for (int n = 0; n < 2; n++)
-                    ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * 8192 + 43008);
+                    ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * 8192 + 22528);
                 fused_products<4>(acc, a, b);
-#line 95 "blocks/fused_apply.cuh"
+#line 97 "blocks/fused_apply.cuh"
             }
         }
         fused_partial(red, acc, 4 * half);
     }
-#line 107 "blocks/fused_apply.cuh"
+#line 102 "blocks/fused_apply.cuh"
+    if (late) {
+        mbar_wait_cluster(t_ready, parity);
+        for (int i = (int)threadIdx.x; i < 256; i += 256)
+            cp_async16(to_saddr(t) + 16 * i, late + 16 * i);
+        cp_async_commit();
+    }
+#line 109 "blocks/fused_apply.cuh"
     block_sync();
 
-    // Rows of W^T (columns of C) are dealt to the warps: sum, and both halves of it in fp16 where the sums in `ws` were.
+    // W^T, rows C's columns: sums, four a thread, and both halves of them in fp16 where the sums in `ws` were.
     // Both V and C carry 2^LIFT; 2^4 of the product's stays, for the low halves' sake.
     u8 *wt = (u8 *)ws;
     #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        const int r = w * 4 + i, at = fused_chunk(r, l >> 3) + (l & 7) * 2;
-        const float y = 0x1p-8f * fused_total(red, r);
-        const u16 hi = f16_bits(y);
-        *(u16 *)(wt + at) = hi;
-        *(u16 *)(wt + 2048 + at) = f16_bits(y - f16_value(hi));
+    for (int e = (int)threadIdx.x; e < 256; e += 256) {
+        const int r = e >> 3, n = e & 7;
+        const f32x4 y = fused_total<8>(red, r, 4 * n);
+        u32x2 hi, lo;
+        split_f16(0x1p-8f * y.x, 0x1p-8f * y.y, hi.x, lo.x);
+        split_f16(0x1p-8f * y.z, 0x1p-8f * y.w, hi.y, lo.y);
+        u8 *to = wt + fused_chunk(r, n >> 1) + (n & 1) * 8;
+        *(u32x2 *)to = hi;
+        *(u32x2 *)(to + 2048) = lo;
     }
-#line 124 "blocks/fused_apply.cuh"
+#line 126 "blocks/fused_apply.cuh"
+    if (late)
+        cp_async_wait<0>();
+#line 129 "blocks/fused_apply.cuh"
     block_sync();
 
     // W'^T = W^T T with three products whatever the update takes: they are few, and two roundings more would cost accuracy. A warp forms tiles of 16 x 8;
     // the minus sign makes the second product an accumulation.
     const saddr wa = to_saddr(wp);
-#line 130 "blocks/fused_apply.cuh"
-    if (t_ready)
-        mbar_wait(t_ready, parity);
-#line 136 "blocks/fused_apply.cuh"
+#line 141 "blocks/fused_apply.cuh"
     #pragma unroll
     for (int tile = w; tile < 8; tile += 8) {
         const int mt = tile & 1, n = tile >> 1;
@@ -491,9 +491,9 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
             u32 hi, lo;
             split_f16(-0x1p-4f * d[2 * h], -0x1p-4f * d[2 * h + 1], hi, lo);
             *(u32 *)at = hi;
-#line 164 "blocks/fused_apply.cuh"
+#line 169 "blocks/fused_apply.cuh"
             *(u32 *)(at + 2048) = lo;
-#line 166 "blocks/fused_apply.cuh"
+#line 171 "blocks/fused_apply.cuh"
         }
     }
     block_sync();
@@ -505,16 +505,16 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         #pragma unroll
         for (int mt = 0; mt < 2; mt++)
             ldmatrix_x4(a[mt], wa + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
-#line 178 "blocks/fused_apply.cuh"
+#line 183 "blocks/fused_apply.cuh"
         u32 al[2][4];
         #pragma unroll
         for (int mt = 0; mt < 2; mt++)
             ldmatrix_x4(al[mt], wa + 2048 + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
-#line 183 "blocks/fused_apply.cuh"
+#line 188 "blocks/fused_apply.cuh"
         #pragma unroll
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 3; i++) {
             const int tile = i * 8 + w;
-            if (tile >= 2 * p && tile < 12) {
+            if (tile >= 2 * p && tile < 22) {
                 u32 b[4];
                 ldmatrix_x4(b, (kk ? v2 ^ 32 : v2) + i * 8192);
                 #pragma unroll
@@ -522,20 +522,20 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     mma_f16(c[mt][i][0], a[mt], b[0], b[1]);
                     mma_f16(c[mt][i][1], a[mt], b[2], b[3]);
                 }
-#line 195 "blocks/fused_apply.cuh"
+#line 200 "blocks/fused_apply.cuh"
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++) {
                     mma_f16(c[mt][i][0], al[mt], b[0], b[1]);
                     mma_f16(c[mt][i][1], al[mt], b[2], b[3]);
                 }
                 u32 bl[4];
-                ldmatrix_x4(bl, (kk ? v2 ^ 32 : v2) + 43008 + i * 8192);
+                ldmatrix_x4(bl, (kk ? v2 ^ 32 : v2) + 22528 + i * 8192);
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++) {
                     mma_f16(c[mt][i][0], a[mt], bl[0], bl[1]);
                     mma_f16(c[mt][i][1], a[mt], bl[2], bl[3]);
                 }
-#line 208 "blocks/fused_apply.cuh"
+#line 213 "blocks/fused_apply.cuh"
             }
         }
     }
@@ -679,8 +679,8 @@ QRS_DEV void fused_pick(float (&x)[4][2][2], const float *at)
 }
 
 // Four warps, the block's first: T from the panel (rows 36 apart; V below its diagonal) and tau. red: 4 x 4 KB, s: 32 rows of 36 floats. Planes of
-// fp16 go to `planes`, and there in the other CTAs too, counted on their mbarriers `bar`.
-QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float *red, float *s, u8 *planes, saddr bar)
+// fp16 go to `planes` (scratch).
+QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float *red, float *s, u8 *planes)
 {
     const int l = lane(), w = warp(), g = l >> 2, q = l & 3;
     // V'V, the 16 x 16 blocks on and above the diagonal, from the halves that the planes of V have.
@@ -733,10 +733,12 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
     fused_partial(red, acc, 0);
     bar_sync(1, 128);
     #pragma unroll
-    for (int i = 0; i < 8; i++) { // the sums; what is below the 16 x 16 blocks of the diagonal nobody reads
-        const int r = 8 * w + i;
-        const float *at = red + r * 32 + (l ^ ((r & 3) << 3));
-        s[r * 36 + l] = 0x1p-12f * ((at[0] + at[1024]) + (at[2048] + at[3072]));
+    for (int i = 0; i < 2; i++) { // the sums; what is below the 16 x 16 blocks of the diagonal nobody reads
+        const int r = 16 * i + ((int)threadIdx.x >> 3), c = ((int)threadIdx.x & 7) * 4;
+        const float *at = red + r * 32 + (c ^ ((r & 3) << 3));
+        const f32x4 x = *(const f32x4 *)at, y = *(const f32x4 *)(at + 1024), z = *(const f32x4 *)(at + 2048), w4 = *(const f32x4 *)(at + 3072);
+        *(f32x4 *)(s + r * 36 + c) = {0x1p-12f * ((x.x + y.x) + (z.x + w4.x)), 0x1p-12f * ((x.y + y.y) + (z.y + w4.y)), 0x1p-12f * ((x.z + y.z) + (z.z + w4.z)),
+                                   0x1p-12f * ((x.w + y.w) + (z.w + w4.w))};
     }
     bar_sync(1, 128);
 
@@ -757,15 +759,7 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
     split_f16(right.z, right.w, hi.w, lo.w);
     *(u32x4 *)(planes + place) = hi;
     *(u32x4 *)(planes + 2048 + place) = lo;
-#line 100 "blocks/fused_t.cuh"
-    #pragma unroll
-    for (int other = 1; other < 2; other++) {
-        const int rank = cluster_rank() ^ other;
-        const u32 to = cluster_map(to_saddr(planes), rank) + place, ready = cluster_map(bar, rank);
-        st_async(to, hi, ready);
-        st_async(to + 2048, lo, ready);
-    }
-#line 108 "blocks/fused_t.cuh"
+#line 110 "blocks/fused_t.cuh"
 }
 #line 1 "blocks/fused_rows.cuh"
 // Householder panel of 32 columns, rows in registers, one fused reduction and one barrier a column, one copy of the step.
@@ -798,13 +792,13 @@ QRS_DEV float fused_sum(const float *part)
 }
 
 // Dots of xb with the four columns.
-QRS_DEV void fused_dots(float (&d)[4], const float (&xb)[6], const float (&x)[6][4])
+QRS_DEV void fused_dots(float (&d)[4], const float (&xb)[11], const float (&x)[11][4])
 {
     #pragma unroll
     for (int c = 0; c < 4; c++) {
         d[c] = 0.0f;
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++)
+        for (int kk = 0; kk < 11; kk++)
             d[c] = fmaf(xb[kk], x[kk][c], d[c]);
     }
 }
@@ -815,10 +809,10 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
 {
     const int l = lane(), w = warp(), cg = l & 7, rl = l >> 3, ri = w * 4 + rl;
     const int layers = (rows + 31) / 32;
-    float x[6][4], xb[6], d[4];
+    float x[11][4], xb[11], d[4];
     float *own = panel + ri * 36 + cg;
     #pragma unroll
-    for (int kk = 0; kk < 6; kk++) {
+    for (int kk = 0; kk < 11; kk++) {
         const bool in = kk * 32 + ri < rows;
         #pragma unroll
         for (int c = 0; c < 4; c++)
@@ -853,7 +847,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         block_sync();
         float squares = fused_sum(part + cj * 12), dn = fused_sum(part + (cj + 1) * 12), alpha = pivot[cj], pn = pivot[cj + 1];
         const float mine = fused_sum(part + l * 12);
-        float dot[4], p[4], next[6];
+        float dot[4], p[4], next[11];
         #pragma unroll
         for (int c = 0; c < 4; c++) {
             dot[c] = shfl(mine, c * 8 + cg);
@@ -863,7 +857,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             // Rare, and the same for the whole block: either the tail is exactly zero, or the step repeats rescaled.
             float most = 0.0f;
             #pragma unroll
-            for (int kk = 0; kk < 6; kk++)
+            for (int kk = 0; kk < 11; kk++)
                 most = fmaxf(most, fabsf(xb[kk]));
             most = warp_max(most);
             block_sync();
@@ -888,7 +882,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
                     scale = pow2_exponent(fmaxf(most, fabsf(alpha)));
                     const power_of_two shrink = make_power_of_two(-scale);
                     #pragma unroll
-                    for (int kk = 0; kk < 6; kk++) {
+                    for (int kk = 0; kk < 11; kk++) {
                         xb[kk] = times(shrink, xb[kk]);
                         if (cg == cj && (kk >= 1 || kk * 32 + ri >= j)) // entries of R above the pivot keep their scale
                             x[kk][0] = times(shrink, x[kk][0]);
@@ -898,7 +892,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             }
         }
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++)
+        for (int kk = 0; kk < 11; kk++)
             next[kk] = shfl(cj == 7 ? x[kk][1] : x[kk][0], (l & 24) + ((cj + 1) & 7));
 
         // As make_reflector, but for the Newton steps: rho and step are good to two units in the last place, and tau is made from the
@@ -911,7 +905,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             if (kk * 32 + ri == j)
                 xb[kk] = copysignf(gap, alpha);
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++)
+        for (int kk = 0; kk < 11; kk++)
             next[kk] = fmaf(-gn, xb[kk], next[kk]);
         #pragma unroll
         for (int kk = 0; kk < 1; kk++)
@@ -929,10 +923,10 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             // Finished columns are left alone, not multiplied by zero: the pivot may be NaN.
             const bool touch[2] = {c0 > 0 || cg > cj, c0 + 1 + slot < 4};
             #pragma unroll
-            for (int k0 = 0; k0 < 6; k0 += 3)
+            for (int k0 = 0; k0 < 11; k0 += 3)
                 if (k0 == 0 || k0 < layers) {
                     #pragma unroll
-                    for (int kk = k0; kk < k0 + 3 && kk < 6; kk++)
+                    for (int kk = k0; kk < k0 + 3 && kk < 11; kk++)
                         #pragma unroll
                         for (int c = 0; c < 2; c++) {
                             float &y = x[kk][c0 + c];
@@ -950,7 +944,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         if (threadIdx.x == 0)
             s->kept[j] = {alpha, squares, zero ? 0.0f : rho, (float)scale};
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++)
+        for (int kk = 0; kk < 11; kk++)
             xb[kk] = next[kk];
         fresh = again = zero = false;
         scale = 0;
@@ -959,7 +953,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             cj = 0;
             slot++;
             #pragma unroll
-            for (int kk = 0; kk < 6; kk++) {
+            for (int kk = 0; kk < 11; kk++) {
                 const float first = x[kk][0];
                 x[kk][0] = x[kk][1], x[kk][1] = x[kk][2], x[kk][2] = x[kk][3], x[kk][3] = first;
             }
@@ -974,7 +968,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         const float rho = j < steps ? s->kept[j].z : 0.0f;
         float *to = panel + ri * 36 + j;
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++) {
+        for (int kk = 0; kk < 11; kk++) {
             const int i = kk * 32 + ri;
             if (i < rows)
                 to[kk * 1152] = i > j ? x[kk][c] * rho : x[kk][c];
@@ -1420,15 +1414,19 @@ QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, gram_
     }
 }
 
-// Threads 0..127 call. x: top block; gram: G; rv (may be G's place): becomes R on and above the diagonal and V below; m: M. whole: G's diagonal.
+// Threads 0..127 call. x: top block; gram: G; rv (may be G's place): becomes R on and above the diagonal and V below; m: M. whole: G's diagonal, left: the root of its largest.
 // Returns false, in some thread, unless the pivots can be trusted. Synchronises, by barriers 1 and 3..12.
-QRS_CALL bool gram_narrow(const float *x, const float *gram, float *rv, float *m, float *whole, gram_narrow_pivots *s, float *tau)
+QRS_CALL bool gram_narrow(const float *x, const float *gram, float *rv, float *m, float *whole, float *left, gram_narrow_pivots *s, float *tau)
 {
     const int tid = threadIdx.x, row = tid >> 2, q = tid & 3, w = shfl((int)warp(), 0);
     if (w >= 2) {
+        const float square = gram[(tid & 31) * 37];
         if (w == 2)
-            whole[tid & 31] = gram[(tid & 31) * 37];
+            whole[tid & 31] = square;
         gram_narrow_cholesky(gram, rv, s);
+        const float most = sqrt_rn(warp_max(square)); // while X's last steps are awaited
+        if (tid == 64)
+            *left = most;
     } else
         gram_narrow_jordan(x, rv, m, s);
     bar_sync(1, 128);
@@ -1470,17 +1468,18 @@ QRS_CALL bool gram_narrow(const float *x, const float *gram, float *rv, float *m
 // columns that shrank lose nothing. G takes both operands straight from the accumulators that hold C^T.
 struct gram_shared {
     gram_buffers buffers;
-    float gram[32 * 36], m[32 * 40], rv[32 * 36], whole[128];
+    float gram[32 * 36], m[32 * 40], rv[32 * 36], whole[128], tau[32];
+    float left; // of the panel's columns at its start: the largest norm
     float norms[16][32];
     int good; // 1: by the recursion, 2: from the whole; 0: not to be trusted
 };
 
 // This warp's share of G over its row tiles from `tile0` on, into its part of red (fused_partial): the 16 x 16 blocks on and above the diagonal.
-#line 17 "blocks/gram_panel.cuh"
+#line 18 "blocks/gram_panel.cuh"
 // The two tiles before those, the top block's, go to two more shares.
-#line 20 "blocks/gram_panel.cuh"
+#line 21 "blocks/gram_panel.cuh"
 // C is in its tile already and this warp's rows are taken from there, by a rolled loop: code that has left the cache costs more than the loads.
-#line 22 "blocks/gram_panel.cuh"
+#line 23 "blocks/gram_panel.cuh"
 QRS_DEV void gram_product(const float *tile, int tile0, float *red)
 {
     float acc[2][4][4];
@@ -1491,15 +1490,15 @@ QRS_DEV void gram_product(const float *tile, int tile0, float *red)
             #pragma unroll
             for (int e = 0; e < 4; e++)
                 acc[mt][n][e] = 0.0f;
-#line 33 "blocks/gram_panel.cuh"
+#line 34 "blocks/gram_panel.cuh"
     const float *at = tile + fused_place();
     #pragma unroll 1
-    for (int i = (int)warp(); i < 12; i += 8, at += 4608) {
+    for (int i = (int)warp(); i < 22; i += 8, at += 4608) {
         if (i < tile0 - 2)
             continue;
         #pragma unroll
         for (int n8 = 0; n8 < 2; n8++) {
-#line 48 "blocks/gram_panel.cuh"
+#line 49 "blocks/gram_panel.cuh"
             // Eight columns a group; the two rows of a lane are k = q and k = q + 4 of the product, in both operands alike.
             u32 h[4][2], lo[4][2];
             #pragma unroll
@@ -1519,7 +1518,7 @@ QRS_DEV void gram_product(const float *tile, int tile0, float *red)
                         mma_tf32(acc[mt][n], a, y[n][0], y[n][1]);
                 }
         }
-#line 68 "blocks/gram_panel.cuh"
+#line 69 "blocks/gram_panel.cuh"
         if (i < tile0) {
             fused_partial(red, acc, 0, 8 + (i & 1));
             #pragma unroll
@@ -1530,40 +1529,41 @@ QRS_DEV void gram_product(const float *tile, int tile0, float *red)
                     for (int e = 0; e < 4; e++)
                         acc[mt][n][e] = 0.0f;
         }
-#line 79 "blocks/gram_panel.cuh"
+#line 80 "blocks/gram_panel.cuh"
     }
     fused_partial(red, acc, 0);
 }
 
-// Sums the shares into gram, both triangles; with those of the top block into all.
+// Sums the shares into gram, both triangles; with those of the top block into all. Four columns a thread; what is below the 16 x 16 blocks of the diagonal comes from above them.
 QRS_DEV void gram_total(const float *red, float *gram, float *all)
 {
-    #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        const int r = (int)warp() * 4 + i, l = lane();
-        const bool flip = r >= 16 && l < 16;
-        const int row = flip ? l : r, col = flip ? r : l;
-        const float *at = red + row * 32 + (col ^ ((row & 3) << 3));
-        float sum = 0.0f;
-        #pragma unroll
-        for (int v = 0; v < 8; v++)
-            sum += at[v * 1024];
-        gram[r * 36 + l] = sum;
-#line 98 "blocks/gram_panel.cuh"
-        all[r * 36 + l] = sum + (at[8192] + at[9216]);
-#line 100 "blocks/gram_panel.cuh"
+    #pragma unroll 1
+    for (int e = (int)threadIdx.x; e < 192; e += 256) {
+        const int row = e < 128 ? e >> 3 : e - 64 >> 2, col = e < 128 ? (e & 7) * 4 : 16 + (e & 3) * 4;
+        const f32x4 sum = fused_total<8>(red, row, col);
+        float *to = gram + row * 36 + col, *across = gram + col * 36 + row;
+        *(f32x4 *)to = sum;
+        if (row < 16 && col >= 16)
+            across[0] = sum.x, across[36] = sum.y, across[72] = sum.z, across[108] = sum.w;
+#line 96 "blocks/gram_panel.cuh"
+        const f32x4 top = fused_total<2>(red + 8192, row, col), both = {sum.x + top.x, sum.y + top.y, sum.z + top.z, sum.w + top.w};
+        to += all - gram, across += all - gram;
+        *(f32x4 *)to = both;
+        if (row < 16 && col >= 16)
+            across[0] = both.x, across[36] = both.y, across[72] = both.z, across[108] = both.w;
+#line 102 "blocks/gram_panel.cuh"
     }
 }
 
 // V2^T = M^T P2^T in the accumulator layout of C^T, from the panel in shared memory (stride 36, rows from `first` on).
-#line 105 "blocks/gram_panel.cuh"
+#line 107 "blocks/gram_panel.cuh"
 QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const float *m)
 {
     const int g = lane() >> 2, q = lane() & 3;
     #pragma unroll
     for (int mt = 0; mt < 2; mt++)
         #pragma unroll
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < 3; i++)
             #pragma unroll
             for (int n = 0; n < 2; n++)
                 #pragma unroll
@@ -1578,9 +1578,9 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
             for (int e = 0; e < 4; e++)
                 gram_split(m[(kk * 8 + q + (e >> 1) * 4) * 40 + mt * 16 + g + (e & 1) * 8], h[mt][e], lo[mt][e]);
         #pragma unroll
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 3; i++) {
             const int tile = i * 8 + (int)warp();
-            if (tile < tile0 + 2 || tile >= 12)
+            if (tile < tile0 + 2 || tile >= 22)
                 continue;
             u32 bh[2][2], bl[2][2];
             #pragma unroll
@@ -1603,25 +1603,27 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
 }
 
 // Threads 0..127: panel has stride 36; G of its rows from 32 on is in s->gram already, that of all its rows in s->rv, visible to them.
-QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s, float *tau)
+QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s)
 {
-#line 154 "blocks/gram_panel.cuh"
+#line 156 "blocks/gram_panel.cuh"
     // Not where a column's weight is in the top block: what is below would be a small part of what is squared.
-    if (176 - first >= 64 && warp_all(s->gram[lane() * 37] >= 0x1p-3f * s->rv[lane() * 37])) {
+    if (352 - first >= 64 && warp_all(s->gram[lane() * 37] >= 0x1p-3f * s->rv[lane() * 37])) {
         static_assert(sizeof s->buffers >= sizeof(gram_narrow_pivots), "they take its place");
-        const bool good = gram_narrow(panel, s->rv, s->rv, s->m, s->whole, (gram_narrow_pivots *)&s->buffers, tau);
+        const bool good = gram_narrow(panel, s->rv, s->rv, s->m, s->whole, &s->left, (gram_narrow_pivots *)&s->buffers, s->tau);
         if (threadIdx.x < 32)
             s->good = warp_all(good) ? 2 : 0;
-        else
-            s->whole[threadIdx.x] = 0.0f;
         bar_sync(1, 128);
         if (s->good)
             return;
     }
 #line 167 "blocks/gram_panel.cuh"
-    const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, tau, 176 - first, first + 32 >= 176, 128);
-    if (threadIdx.x == 0)
-        s->good = good;
+    const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, s->tau, 352 - first, first + 32 >= 352, 128);
+    if (threadIdx.x < 32) {
+        const int l = lane();
+        const float left = warp_max((s->whole[l] + s->whole[32 + l]) + (s->whole[64 + l] + s->whole[96 + l]));
+        if (l == 0)
+            s->good = good, s->left = sqrt_rn(left);
+    }
 }
 
 // The rest, once all threads see what gram_factor left. False: nothing was written, take the rows.
@@ -1639,7 +1641,7 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
     for (int u = 0; u < 4; u++) {
         float part[4] = {0.0f, 0.0f, 0.0f, 0.0f}; // short chains: tau is only as good as this sum
         #pragma unroll
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < 3; i++)
             #pragma unroll
             for (int n = 0; n < 2; n++)
                 #pragma unroll
@@ -1664,12 +1666,10 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
     for (int u = 0; u < 16; u++)
         part[u & 7] += s->norms[u][l];
     const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
-    const float t = tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
-    const float left = sqrt_rn(warp_max((s->whole[l] + s->whole[32 + l]) + (s->whole[64 + l] + s->whole[96 + l])));
-    const bool good = t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.0001f && off * fminf(0x1p-6f * left, 1.0f) <= (176 - first < 64 ? 4e-06f : 1e-06f));
+    const float t = s->tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
+    const bool good = t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.0001f && off * fminf(0x1p-6f * s->left, 1.0f) <= (352 - first < 64 ? 9.91232e-06f : 2.47808e-06f));
     if (!warp_all(good))
         return false;
-    block_sync(); // everybody has read tau, and is done with the panel
     if (w == 0)
         tau[l] = t == 0.0f ? 0.0f : div_rn(2.0f, square); // of the v that is stored
 
@@ -1696,62 +1696,123 @@ struct fused_matrix {
     u8 *v, *t;  // scratch
     u32 zero;   // bit p: panel p was zero throughout, so it has no reflectors (of this CTA's panels)
     u32 parity; // of the panels' mbarriers
+#line 14 "blocks/fused_walk.cuh"
+    u32 full;   // bit s: parity of stage s's next copy
+    int known;  // V and T of the panels before this one have been waited for
 #line 17 "blocks/fused_walk.cuh"
 };
 
 // Byte offset of panel p's trapezoid among those before it (one plane).
-QRS_DEV int fused_trapezoid(int p) { return (p * 192 - 16 * p * (p - 1)) * 64; }
-#line 22 "blocks/fused_walk.cuh"
-QRS_DEV u8 *fused_v(int p) { return dynamic_smem() + 0 + fused_trapezoid(p); }
-QRS_DEV u8 *fused_t(int p) { return dynamic_smem() + 86016 + p * 4096; }
+QRS_DEV int fused_trapezoid(int p) { return (p * 352 - 16 * p * (p - 1)) * 64; }
+#line 27 "blocks/fused_walk.cuh"
+QRS_DEV saddr fused_full(int stage) { return to_saddr(dynamic_smem() + 103168) + 8 * stage; } // completes when a stage's copy is there
 
+#line 30 "blocks/fused_walk.cuh"
+// Starts the copy of panel p's V and T from scratch into a stage that all are done with; without_t: T is not there yet.
+#line 32 "blocks/fused_walk.cuh"
+// The last warp does it, which has the fewest row tiles. fresh: plain writes made what is fetched, or what it takes the place of, since this thread's last fence.
+#line 34 "blocks/fused_walk.cuh"
+QRS_DEV void fused_fetch(const fused_matrix &matrix, int stage, int p, bool without_t, bool fresh)
+{
+    const u8 *from = matrix.v + fused_trapezoid(p);
+    const saddr v = to_saddr(dynamic_smem() + 0) + stage * 45056, t = to_saddr(dynamic_smem() + 90112) + stage * 4096;
+#line 39 "blocks/fused_walk.cuh"
+    if (threadIdx.x == 224) {
+        const u32 bytes = (352 - 32 * p) * 64;
+        if (fresh)
+            fence_async();
+        mbar_expect(fused_full(stage), 2 * bytes + (without_t ? 0 : 4096));
+        bulk_load(v, from, bytes, fused_full(stage));
+#line 46 "blocks/fused_walk.cuh"
+        bulk_load(v + 22528, from + 135168, bytes, fused_full(stage));
+#line 48 "blocks/fused_walk.cuh"
+        if (!without_t)
+            bulk_load(t, matrix.t + p * 4096, 4096, fused_full(stage));
+    }
+#line 64 "blocks/fused_walk.cuh"
+}
 #line 66 "blocks/fused_walk.cuh"
 
 #line 68 "blocks/fused_walk.cuh"
 // Places in each CTA of the cluster.
-QRS_DEV saddr fused_ready(int p) { return to_saddr(dynamic_smem() + 115200) + 8 * p; }
-QRS_DEV saddr fused_t_ready(int p) { return to_saddr(dynamic_smem() + 115248) + 8 * p; }
-#line 72 "blocks/fused_walk.cuh"
-// Before a matrix: what the panels of the other CTAs will bring.
-QRS_DEV void fused_expect()
+QRS_DEV saddr fused_ready(int p) { return to_saddr(dynamic_smem() + 102912) + 8 * p; }
+QRS_DEV saddr fused_t_ready(int p) { return to_saddr(dynamic_smem() + 103000) + 8 * p; }
+#line 92 "blocks/fused_walk.cuh"
+QRS_DEV float *fused_skipped(int p) { return (float *)(dynamic_smem() + 103088) + p; } // not 0: the panel has no reflectors
+
+// What the team wrote is there for all that wait for bar.
+QRS_DEV void fused_announce(fused_team team, saddr bar)
 {
-    const int p = (int)threadIdx.x;
-    if (p < 5 && p % 2 != cluster_rank()) {
-        mbar_expect(fused_ready(p), (192 - 32 * p) * 128);
-        mbar_expect(fused_t_ready(p), 4096);
-    }
+    fused_sync(team);
+    if (team.thread < 2)
+        mbar_arrive_remote(cluster_map(bar, team.thread));
 }
-// After it: everything has come, also what was not needed here.
+// After a matrix: every panel was announced, also those that were not needed here.
 QRS_DEV void fused_came(u32 parity)
 {
     #pragma unroll 1
-    for (int p = 0; p < 5; p++)
-        if (p % 2 != cluster_rank()) {
-            mbar_wait(fused_ready(p), parity);
-            mbar_wait(fused_t_ready(p), parity);
-        }
+    for (int p = 0; p < 10; p++) {
+        mbar_wait_cluster(fused_ready(p), parity);
+        mbar_wait_cluster(fused_t_ready(p), parity);
+    }
 }
 #line 120 "blocks/fused_walk.cuh"
 
+#line 122 "blocks/fused_walk.cuh"
+// Waits for panel p, with_t: for its T too. Returns whether it has reflectors.
+QRS_DEV bool fused_arrived(const fused_matrix &matrix, int p, bool with_t)
+{
+    if (p >= matrix.known) {
+        mbar_wait_cluster(fused_ready(p), matrix.parity);
+        if (with_t)
+            mbar_wait_cluster(fused_t_ready(p), matrix.parity);
+    }
+    return *fused_skipped(p) == 0.0f;
+}
+// Starts the fetch of the first panel for block k if that is there for sure, as those up to the one this CTA made last are. Returns whether it did.
+QRS_DEV bool fused_fetch_first(const fused_matrix &matrix, int k)
+{
+    const bool comes = k >= 2 && fused_arrived(matrix, 0, true);
+    if (comes)
+        fused_fetch(matrix, 0, 0, false, true);
+    return comes;
+}
 #line 141 "blocks/fused_walk.cuh"
 
-// Applies panels 0 .. k-1 to block k. sums: W x 4 KB + 4,608 + 2,048 bytes a plane, for partial sums; every thread is done with them on return.
-QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matrix)
+// Applies panels 0 .. k-1 to block k; first: what fused_fetch_first said. sums: W x 4 KB + 4,608 + 2,048 bytes a plane, for partial sums; every thread is done with them on return.
+QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matrix, bool first)
 {
-    const int done = k < 6 ? k : 6;
+    const int done = k < 11 ? k : 11;
     float *ws = sums + 8192;
     u8 *wp = (u8 *)sums + 37376;
-#line 149 "blocks/fused_walk.cuh"
+#line 165 "blocks/fused_walk.cuh"
+    const saddr v = to_saddr(dynamic_smem() + 0);
+    const u8 *t = dynamic_smem() + 90112;
+#line 168 "blocks/fused_walk.cuh"
+    // Panels up to this CTA's last block come a stage ahead, T with V; the others are late, and T of one later than its V. A stage's first copy takes the
+    // place of sums or of the recursion's state (fresh: bit s for a stage without a copy yet), and what was not known is news.
     #pragma unroll 1
-    for (int p = 0; p < done; p++) {
-        const bool own = p % 2 == cluster_rank();
-        if (!own)
-            mbar_wait(fused_ready(p), matrix.parity);
-        else if (matrix.zero >> p & 1)
+    for (int p = 0, stage = 0, here = first ? 0 : -1, fresh = first ? 2 : 3; p < done; p++) {
+        const bool late = p > k - 2;
+        if (!fused_arrived(matrix, p, !late))
             continue;
-        fused_apply(c, p, to_saddr(fused_v(p)), sums, ws, wp, fused_t(p), own ? 0 : fused_t_ready(p), matrix.parity);
+        if (here != p)
+            fused_fetch(matrix, stage, p, late, fresh >> stage & 1 || p >= matrix.known);
+        fresh &= 2 - stage;
+#line 179 "blocks/fused_walk.cuh"
+        if (p + 1 < done && p + 1 <= k - 2 && fused_arrived(matrix, p + 1, true)) {
+            here = p + 1;
+            fused_fetch(matrix, stage ^ 1, here, false, fresh >> (stage ^ 1) & 1 || here >= matrix.known);
+            fresh = 0;
+        }
+#line 185 "blocks/fused_walk.cuh"
+        mbar_wait(fused_full(stage), matrix.full >> stage & 1);
+        matrix.full ^= 1u << stage;
+        fused_apply(c, p, v + stage * 45056, sums, ws, wp, t + stage * 4096, fused_t_ready(p), matrix.parity, late ? matrix.t + p * 4096 : nullptr);
+        block_sync();
+        stage ^= 1;
     }
-    block_sync();
+    matrix.known = done;
 #line 218 "blocks/fused_walk.cuh"
 }
 #line 296 "families/fused.lua"
@@ -1765,72 +1826,76 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 #line 304 "families/fused.lua"
     u8 *smem = dynamic_smem();
 #line 306 "families/fused.lua"
-    gram_shared *gs = (gram_shared *)(smem + 156928);
+    gram_shared *gs = (gram_shared *)(smem + 0);
 #line 308 "families/fused.lua"
     const int tid = (int)threadIdx.x;
     const i64 unit = blockIdx.x / 2; // the CTAs that share a matrix
-    fused_matrix matrix = {v_scratch + unit * 0, t_scratch + unit * 0, 0, 0};
+    fused_matrix matrix = {v_scratch + unit * 270336, t_scratch + unit * 45056, 0, 0, 0, 0};
 #line 312 "families/fused.lua"
     const int rank = cluster_rank();
 #line 314 "families/fused.lua"
     i64 b = unit;
     int k = rank, flags = 0, turn = 0;
-    fused_request(fused_all(), (float *)(smem + 176896), a + b * stride_a, lda, 32 * k);
+    fused_request(fused_all(), (float *)(smem + 103296), a + b * stride_a, lda, 32 * k);
     cp_async_commit();
 #line 319 "families/fused.lua"
-    float *found_by = (float *)(smem + 115320); // what all CTAs found, in that of rank 0; matrices take turns
+    float *found_by = (float *)(smem + 103132); // what all CTAs found, in that of rank 0; matrices take turns
     if (tid == 0) { // one after another: racecheck takes an instruction that sets up several for writes of warps that pass it by
         #pragma unroll 1
-        for (int i = 0; i < 12; i++)
+        for (int i = 0; i < 22; i++)
             mbar_init(fused_ready(i), 1);
+#line 325 "families/fused.lua"
+        #pragma unroll 1
+        for (int i = 0; i < 2; i++)
+            mbar_init(fused_full(i), 1);
 #line 329 "families/fused.lua"
     }
     fence_mbar_init();
     cluster_sync();
-#line 333 "families/fused.lua"
-    fused_expect();
 #line 337 "families/fused.lua"
     cp_async_wait<0>();
     block_sync();
     int unused;
-    fused_exponents(fused_all(), (float *)(smem + 176896), (fused_scales *)(smem + 114688), (fused_largest *)(smem + 110592), unused);
+    fused_exponents(fused_all(), (float *)(smem + 103296), (fused_scales *)(smem + 102400), (fused_largest *)(smem + 98304), unused);
     block_sync();
 #line 343 "families/fused.lua"
     #pragma unroll 1
     while (b < batch) { // a column block a turn
-        const int first = 32 * k, rows = 192 - first;
-        float *tile = (float *)(smem + 176896 + turn * 27648), *panel = tile + first * 36;
-        float *sums = (float *)(smem + 115456); // where C is while in registers, or beside it
-        fused_scales *scales = (fused_scales *)(smem + 114688 + turn * 132);
-        float *stau = (float *)(smem + 114432) + 32 * turn;
+        const int first = 32 * k, rows = 352 - first;
+        float *tile = (float *)(smem + 103296 + turn * 50688), *panel = tile + first * 36;
+        float *sums = tile; // where C is while in registers, or beside it
+        fused_scales *scales = (fused_scales *)(smem + 102400 + turn * 132);
+        float *stau = (float *)(smem + 102144) + 32 * turn;
 #line 351 "families/fused.lua"
         const int found = scales->found, ex = scales->exponent[lane()];
 #line 358 "families/fused.lua"
-        const bool filled = found != 0, factor = filled && k < 6;
+        const bool filled = found != 0, factor = filled && k < 11;
         flags |= found >> 1;
         if (filled) {
             fused_tile c;
+#line 363 "families/fused.lua"
+            const bool first_there = fused_fetch_first(matrix, k);
 #line 365 "families/fused.lua"
             fused_take(c, tile, ex);
             block_sync(); // partial sums go where the tile lies
-            fused_update(c, k, sums, matrix);
+            fused_update(c, k, sums, matrix, first_there);
 #line 369 "families/fused.lua"
             fused_give(c, tile, 0);
             warp_sync();
 #line 373 "families/fused.lua"
             if (factor) {
-                gram_product(tile, 2 * k + 2, (float *)(smem + 115456));
+                gram_product(tile, 2 * k + 2, (float *)(smem + 45056));
                 block_sync();
-                gram_total((float *)(smem + 115456), gs->gram, gs->rv);
+                gram_total((float *)(smem + 45056), gs->gram, gs->rv);
                 block_sync();
             }
 #line 383 "families/fused.lua"
-        } else if (k < 6) { // a zero block stays zero under any reflector
+        } else if (k < 11) { // a zero block stays zero under any reflector
             matrix.zero |= 1u << k;
             if (tid < 32)
                 stau[tid] = 0.0f;
         }
-        const bool last = k + 2 >= 6;
+        const bool last = k + 2 >= 11;
         const i64 b_next = last ? b + gridDim.x / 2 : b;
         const int k_next = last ? rank : k + 2;
 #line 396 "families/fused.lua"
@@ -1838,17 +1903,17 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 #line 398 "families/fused.lua"
         if (warp() < 4) {
             if (factor)
-                gram_factor(panel, first, gs, stau);
+                gram_factor(panel, first, gs);
         } else if ((warp() & 3) >= 2) { // not on the schedulers of the warps whose instructions are the chain
             const int number = ((int)warp() >> 2) * 2 - 2 + ((int)warp() & 1);
             const fused_team side = {32 * number + (int)lane(), 64, number, 2, 2};
             if (b_next < batch) {
-                float *other = (float *)(smem + 176896 + (turn ^ 1) * 27648);
+                float *other = (float *)(smem + 103296 + (turn ^ 1) * 50688);
                 fused_request(side, other, a + b_next * stride_a, lda, 32 * k_next);
                 cp_async_commit();
                 cp_async_wait<0>();
                 fused_sync(side);
-                fused_exponents(side, other, (fused_scales *)(smem + 114688 + (turn ^ 1) * 132), (fused_largest *)(smem + 110592), unused); // no panel goes by rows now
+                fused_exponents(side, other, (fused_scales *)(smem + 102400 + (turn ^ 1) * 132), (fused_largest *)(smem + 98304), unused); // no panel goes by rows now
             }
         }
         block_sync();
@@ -1860,24 +1925,30 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 flags |= 2;
             if (!by_gram)
 #line 426 "families/fused.lua"
-            fused_rows(panel, rows, 176 - first < 32 ? 176 - first : 32, (fused_step *)(smem + 110592), stau);
+            fused_rows(panel, rows, 352 - first < 32 ? 352 - first : 32, (fused_step *)(smem + 98304), stau);
             block_sync();
         }
 #line 437 "families/fused.lua"
         // Four warps make T while the others write V. The next barrier of the block, behind what of the next block needs neither, ends it.
-        if (k < 5 && warp() >= 4) {
+        if (k < 10 && warp() >= 4) {
             const fused_team team = {tid - 128, 128, (int)warp() - 4, 4, 2};
-            if (true)
-                fused_reflectors(team, panel, rows, fused_v(k), fused_ready(k));
+            if (filled)
+                fused_reflectors(team, panel, rows, matrix.v + fused_trapezoid(k));
+#line 443 "families/fused.lua"
+            if (team.thread < 2)
+                sts_remote(cluster_map(to_saddr(fused_skipped(k)), team.thread), filled ? 0.0f : 1.0f);
+            fused_announce(team, fused_ready(k));
 #line 447 "families/fused.lua"
         }
-        if (k < 5 && warp() < 4) {
-            if (true)
-                fused_build_t(panel, rows, stau, (float *)(smem + 115456), (float *)(smem + 115456) + 8192, fused_t(k), fused_t_ready(k));
+        if (k < 10 && warp() < 4) {
+            if (filled)
+                fused_build_t(panel, rows, stau, (float *)(smem + 45056), (float *)(smem + 45056) + 8192, matrix.t + k * 4096);
+#line 452 "families/fused.lua"
+            fused_announce({tid, 128, (int)warp(), 4, 1}, fused_t_ready(k));
 #line 454 "families/fused.lua"
         }
 #line 460 "families/fused.lua"
-        const fused_team writers = k < 5 ? fused_team{tid - 128, 128, (int)warp() - 4, 4, 2} : fused_all(); // who does not make T
+        const fused_team writers = k < 10 ? fused_team{tid - 128, 128, (int)warp() - 4, 4, 2} : fused_all(); // who does not make T
         if (writers.thread >= 0)
             fused_leave(writers, tile, h + b * stride_h, ldh, k, scales->exponent, tau + b * stride_tau, stau);
 #line 479 "families/fused.lua"
@@ -1887,8 +1958,6 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 sts_remote(cluster_map(to_saddr(found_by + matrix.parity * 2 + rank), 0), (float)flags);
             fused_came(matrix.parity);
             cluster_sync(); // and nobody writes over V while it is applied elsewhere
-#line 486 "families/fused.lua"
-            fused_expect();
 #line 488 "families/fused.lua"
             if (info && rank == 0 && tid == 0) {
                 for (int i = 0; i < 2; i++)
@@ -1897,6 +1966,8 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
             matrix.parity ^= 1;
             matrix.zero = 0;
+#line 496 "families/fused.lua"
+            matrix.known = 0;
 #line 503 "families/fused.lua"
             flags = 0;
         }
