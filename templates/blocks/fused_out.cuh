@@ -64,9 +64,11 @@ QRS_DEV void fused_leave(fused_team team, const float *tile, float *h, i64 ldh, 
 
 QRS_DEV int fused_chunk(int row, int chunk) { return row * 64 + ((chunk ^ ((row >> 1) & 3)) << 4); }
 
-// V from the tile's rows of the panel into planes of fp16, scaled by 2^LIFT, layout as in fused_apply.cuh. v: in shared memory, and, where CTAs share a
-// matrix, the same place in all others, counted on their mbarriers `bar`; or, when it does not stay there, in scratch.
-QRS_DEV void fused_reflectors(fused_team team, const float *panel, int rows, u8 *v${RESIDENT and CLUSTER > 1 and ", saddr bar" or ""})
+// V from the tile's rows of the panel into planes of fp16, scaled by 2^LIFT, layout as in fused_apply.cuh. v: in shared memory${not DIRECT and not RESIDENT and " or scratch" or ""}.
+% if RESIDENT and CLUSTER > 1 and not DIRECT then
+// They go to the same place in all other CTAs too, counted on their mbarriers `bar`.
+% end
+QRS_DEV void fused_reflectors(fused_team team, const float *panel, int rows, u8 *v${RESIDENT and CLUSTER > 1 and not DIRECT and ", saddr bar" or ""})
 {
     #pragma unroll 1
     for (int start = team.thread; start < rows * 4; start += 4 * team.threads) { // four chunks at once: their loads first
@@ -97,9 +99,9 @@ QRS_DEV void fused_reflectors(fused_team team, const float *panel, int rows, u8 
             const int at = fused_chunk(i, e & 3);
             *(u32x4 *)(v + at) = hi;
 % if PRODUCTS == 3 then
-            *(u32x4 *)(v + ${RESIDENT and PLANE or V_BYTES} + at) = lo;
+            *(u32x4 *)(v + ${(RESIDENT or DIRECT) and PLANE or V_BYTES} + at) = lo;
 % end
-% if RESIDENT and CLUSTER > 1 then
+% if RESIDENT and CLUSTER > 1 and not DIRECT then
             #pragma unroll
             for (int other = 1; other < ${CLUSTER}; other++) {
                 const int rank = cluster_rank() ^ other;

@@ -1,8 +1,9 @@
 // T of a panel from V and tau.
 //
 // Parameters: PRODUCTS, RESIDENT, CLUSTER, LASTS (shares of V'V have a place beside the panel).
-// T itself by blocks of 8 columns (t_blocks.cuh), instead of a chain of 32.
+// T itself by one warp (t_blocks.cuh).
 
+% if not DIRECT then
 // A lane's 16 of 16 rows by 32 columns: x[u][n][e] is at row 8 n + e, column 8 u.
 QRS_DEV void fused_pick(float (&x)[4][2][2], const float *at)
 {
@@ -14,10 +15,11 @@ QRS_DEV void fused_pick(float (&x)[4][2][2], const float *at)
             for (int e = 0; e < 2; e++)
                 x[u][n][e] = at[n * 288 + e * 36 + 8 * u];
 }
+% end
 
-// Four warps, the block's first: T from the panel (rows 36 apart; V below its diagonal) and tau. red: 4 x 4 KB, s: 32 rows of 36 floats${LASTS and "" or " (the panel may lie there)"}. Planes of
+// Four warps, the block's first: T from ${DIRECT and "V's planes (shared memory)" or "the panel (rows 36 apart; V below its diagonal)"} and tau. red: 4 x 4 KB, s: 32 rows of 36 floats${(LASTS or DIRECT) and "" or " (the panel may lie there)"}. Planes of
 // fp16 go to `planes`${CLUSTER > 1 and RESIDENT and ", and there in the other CTAs too, counted on their mbarriers `bar`" or not RESIDENT and " (scratch)" or ""}.
-QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float *red, float *s, u8 *planes${CLUSTER > 1 and RESIDENT and ", saddr bar" or ""})
+QRS_DEV void fused_build_t(${DIRECT and "const u8 *v" or "const float *panel"}, int rows, const float *tau, float *red, float *s, u8 *planes${CLUSTER > 1 and RESIDENT and ", saddr bar" or ""})
 {
     const int l = lane(), w = warp(), g = l >> 2, q = l & 3;
     // V'V, the 16 x 16 blocks on and above the diagonal, from the halves that the planes of V have.
@@ -29,6 +31,28 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
             #pragma unroll
             for (int e = 0; e < 4; e++)
                 acc[mt][n][e] = 0.0f;
+% if DIRECT then
+    const saddr at = to_saddr(v) + fused_chunk((l >> 4) * 8 + (l & 7), l >> 3 & 1);
+    #pragma unroll 1
+    for (int i = 16 * w; i < rows; i += 64) {
+        // By planes: 16 columns, 16 rows. What is an operand on the left is two on the right, too.
+        u32 x[${PRODUCTS == 3 and 2 or 1}][2][4];
+        #pragma unroll
+        for (int plane = 0; plane < ${PRODUCTS == 3 and 2 or 1}; plane++)
+            #pragma unroll
+            for (int mt = 0; mt < 2; mt++)
+                ldmatrix_x4_trans(x[plane][mt], (at ^ (32 * mt)) + i * 64 + plane * ${PLANE});
+        #pragma unroll
+        for (int term = 0; term < ${PRODUCTS}; term++)
+            #pragma unroll
+            for (int mt = 0; mt < 2; mt++)
+                #pragma unroll
+                for (int n = 2 * mt; n < 4; n++) {
+                    const u32(&b)[4] = x[term == 2][n >> 1];
+                    mma_f16(acc[mt][n], x[term == 1][mt], b[n & 1], b[2 + (n & 1)]);
+                }
+    }
+% else
     float x[4][2][2]; // rows ahead by one turn
     const float *at = panel + (16 * w + 2 * q) * 36 + g;
     if (16 * w < rows)
@@ -69,6 +93,7 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
 % if not LASTS then
     bar_sync(1, 128);
 % end
+% end
     fused_partial(red, acc, 0);
     bar_sync(1, 128);
     #pragma unroll
@@ -81,16 +106,15 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
     }
     bar_sync(1, 128);
 
-    float *t = red; // 32 rows of 36 floats, then T of blocks of 8
-    t_block *blocks = (t_block *)(red + 32 * 36);
-    t_diagonal(s + w * ${8 * 37}, tau + 8 * w, blocks[w]);
+    float *t = red; // 32 rows of 36 floats
+    if (w == 0)
+        t_of_panel(s, tau, t);
     bar_sync(1, 128);
-    if (w < 2)
-        t_rows(s, blocks, t, w);
-    bar_sync(1, 128);
-    const int e = (int)threadIdx.x, place = fused_chunk(e >> 2, e & 3);
-    const float *from = t + (e >> 2) * 36 + (e & 3) * 8;
-    const f32x4 left = *(const f32x4 *)from, right = *(const f32x4 *)(from + 4);
+    const int row = (int)threadIdx.x >> 2, chunk = (int)threadIdx.x & 3, place = fused_chunk(row, chunk);
+    const f32x4 none = {0.0f, 0.0f, 0.0f, 0.0f};
+    const bool below = row >= 16 && chunk < 2;
+    const float *from = t + row * 36 + chunk * 8;
+    const f32x4 left = below ? none : *(const f32x4 *)from, right = below ? none : *(const f32x4 *)(from + 4);
     u32x4 hi, lo;
     split_f16(left.x, left.y, hi.x, lo.x);
     split_f16(left.z, left.w, hi.y, lo.y);

@@ -78,6 +78,21 @@ QRS_DEV void fused_expect()
         mbar_expect(fused_t_ready(p), 4096);
     }
 }
+% if DIRECT then
+// Panel k leaves, by one thread, from planes that are there for bulk copies.
+QRS_DEV void fused_send(int k)
+{
+    #pragma unroll
+    for (int other = 1; other < ${CLUSTER}; other++) {
+        const int rank = cluster_rank() ^ other;
+        const saddr from = to_saddr(fused_v(k));
+        const u32 to = cluster_map(from, rank), ready = cluster_map(fused_ready(k), rank);
+        #pragma unroll
+        for (int plane = 0; plane < ${PLANES}; plane++)
+            bulk_send(to + plane * ${PLANE}, from + plane * ${PLANE}, (${MT} - 32 * k) * 64, ready);
+    }
+}
+% end
 // After it: everything has come, also what was not needed here.
 QRS_DEV void fused_came(u32 parity)
 {
@@ -91,6 +106,27 @@ QRS_DEV void fused_came(u32 parity)
 % else
 QRS_DEV float *fused_skipped(int p) { return (float *)(dynamic_smem() + ${O_READY + KP * 16}) + p; } // not 0: the panel has no reflectors
 
+% if DIRECT then
+// Panel k leaves, by one thread, from planes that are there for bulk copies.
+QRS_DEV void fused_send(const fused_matrix &matrix, int k, const u8 *planes)
+{
+    u8 *to = matrix.v + fused_trapezoid(k);
+    #pragma unroll
+    for (int plane = 0; plane < ${PLANES}; plane++)
+        bulk_store(to + plane * ${V_BYTES}, to_saddr(planes) + plane * ${PLANE}, (${MT} - 32 * k) * 64);
+    bulk_commit();
+}
+// It says so when all has left; skipped: that there is nothing.
+QRS_DEV void fused_sent(int k, bool skipped)
+{
+    bulk_wait<0>();
+    #pragma unroll
+    for (int rank = 0; rank < ${CLUSTER}; rank++) {
+        sts_remote(cluster_map(to_saddr(fused_skipped(k)), rank), skipped ? 1.0f : 0.0f);
+        mbar_arrive_remote(cluster_map(fused_ready(k), rank));
+    }
+}
+% end
 // What the team wrote is there for all that wait for bar.
 QRS_DEV void fused_announce(fused_team team, saddr bar)
 {

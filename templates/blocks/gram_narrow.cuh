@@ -11,6 +11,8 @@
 struct alignas(16) gram_narrow_pivots { // of a pair, by its parity
     float x[2][4][32]; // rows of X, columns of X
     float g[2][2][32]; // rows of G
+    float corner[2][4]; // X's entries in the pair's rows and columns
+    float diagonal[16][4]; // R's, all pairs: what a step waits for comes by two loads, not by five in whatever order
 };
 
 QRS_DEV void gram_read(float (&to)[4], saddr from)
@@ -48,7 +50,7 @@ QRS_DEV void gram_narrow_cholesky(const float *gram, float *rv, gram_narrow_pivo
 {
     const int ty = (int)threadIdx.x >> 3 & 7, tx = (int)threadIdx.x & 7;
     const saddr mine = to_saddr(s->g) + 16 * tx, across = to_saddr(s->g) + 16 * ty;
-    saddr r = to_saddr(rv) + 16 * tx;
+    saddr r = to_saddr(rv) + 16 * tx, diagonal = to_saddr(s->diagonal);
     int announced = 3;
     float y[4][4];
     gram_deal(y, gram);
@@ -56,7 +58,7 @@ QRS_DEV void gram_narrow_cholesky(const float *gram, float *rv, gram_narrow_pivo
     for (int half = 0; half < 2; half++) {
         saddr pivots = to_saddr(s->g);
         #pragma unroll 1
-        for (int two = 0; two < 8; two += 2, pivots += 32, r += ${16 * LD}) {
+        for (int two = 0; two < 8; two += 2, pivots += 32, diagonal += 32, r += ${16 * LD}) {
 % for odd = 0, 1 do
 %   local AT, R = 256 * odd, 8 * LD * odd
             {
@@ -86,6 +88,7 @@ QRS_DEV void gram_narrow_cholesky(const float *gram, float *rv, gram_narrow_pivo
                 }
                 sts_if(own, r + ${R}, {q0 * c0[0], q0 * c0[1], q0 * c0[2], q0 * c0[3]});
                 sts_if(own, r + ${R + 4 * LD}, {q1 * c1[0], q1 * c1[1], q1 * c1[2], q1 * c1[3]});
+                sts_if(own && tx == ty, diagonal + ${16 * odd}, {q0 * c0[0], q0 * c0[1], 0.0f, q1 * c1[1]});
             }
 % end
             bar_arrive(announced++, 128);
@@ -99,17 +102,17 @@ QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, gram_
 {
     const int ty = (int)threadIdx.x >> 3 & 7, tx = (int)threadIdx.x & 7;
     const saddr rows_of_x = to_saddr(s->x) + 16 * tx, columns_of_x = to_saddr(s->x) + 256 + 16 * ty;
-    saddr r = to_saddr(rv), to = to_saddr(m) + 16 * ty;
+    const saddr corner = to_saddr(s->corner);
+    saddr r = to_saddr(rv) + 16 * tx, diagonal = to_saddr(s->diagonal), to = to_saddr(m) + 16 * ty;
     int announced = 3;
     float y[4][4];
     gram_deal(y, x);
     #pragma unroll 1
     for (int half = 0; half < 2; half++) {
-        saddr pivots = to_saddr(s->x), diagonal = r;
         #pragma unroll 1
-        for (int two = 0; two < 8; two += 2, pivots += 32, diagonal += ${16 * LD + 32}, r += ${16 * LD}, to += ${16 * LDM}) {
+        for (int two = 0; two < 8; two += 2, diagonal += 32, r += ${16 * LD}, to += ${16 * LDM}) {
 % for odd = 0, 1 do
-%   local AT, R, D = 512 * odd, 8 * LD * odd, (8 * LD + 16) * odd
+%   local AT, R = 512 * odd, 8 * LD * odd
             {
                 const bool rows = ty == two + ${odd}, columns = tx == two + ${odd};
                 #pragma unroll
@@ -118,26 +121,29 @@ QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, gram_
                     // The pair's own rows turn into rows of M, as if of the identity.
                     sts_if(columns, columns_of_x + ${AT} + 128 * e, {rows ? 1.0f - e : y[0][e], rows ? 0.0f + e : y[1][e], y[2][e], y[3][e]});
                 }
+                sts_if(rows && columns, corner + ${16 * odd}, {y[0][0], y[0][1], y[1][0], y[1][1]});
                 #pragma unroll
                 for (int e = 0; e < 2; e++)
                     #pragma unroll
                     for (int c = 0; c < 4; c++)
                         y[e][c] = rows ? 0.0f : y[e][c];
                 ${odd == 0 and "bar_wait(announced++, 128)" or "bar_wait(11, 64)"};
-                const f32x2 x0 = lds<f32x2>(pivots + ${AT + 16 * odd}), r0 = lds<f32x2>(diagonal + ${D}), x1 = lds<f32x2>(pivots + ${AT + 16 * odd + 128});
-                const float r1 = lds<float>(diagonal + ${D + 4 * LD + 4});
+                const f32x4 x = lds<f32x4>(corner + ${16 * odd}), rr = lds<f32x4>(diagonal + ${16 * odd});
                 float n0[4], n1[4], c0[4], c1[4], e0[4], e1[4];
                 gram_read(e0, columns_of_x + ${AT});
                 gram_read(n0, rows_of_x + ${AT});
-                gram_read(c0, r + 16 * tx + ${R});
+                gram_read(c0, r + ${R});
                 gram_read(e1, columns_of_x + ${AT + 128});
                 gram_read(n1, rows_of_x + ${AT + 128});
-                gram_read(c1, r + 16 * tx + ${R + 4 * LD});
+                gram_read(c1, r + ${R + 4 * LD});
                 // The second pivot by way of their determinant: the reciprocals need not wait for each other, nor the magnitudes for signs.
-                const float s0 = copysignf(1.0f, x0.x), size0 = fabsf(x0.x) + r0.x, n00 = s0 * size0, n01 = fmaf(s0, r0.y, x0.y), det = fmaf(x1.y, n00, -x1.x * n01);
-                const float s1 = copysignf(s0, det) * s0, inv0 = r0.x == 0.0f ? 0.0f : s0 * rcp_normal(size0),
-                            inv1 = r1 == 0.0f ? 0.0f : s1 * (size0 * rcp_normal(fmaf(r1, size0, fabsf(det))));
-                const float l10 = x1.x * inv0;
+                const float s0 = copysignf(1.0f, x.x), size0 = fabsf(x.x) + rr.x, n00 = s0 * size0, n01 = fmaf(s0, rr.y, x.y), det = fmaf(x.w, n00, -x.z * n01);
+                const float s1 = copysignf(s0, det) * s0, size1 = fmaf(rr.w, size0, fabsf(det));
+                float inv0, inv1;
+                rcp_normal_pair(size0, size1, inv0, inv1);
+                inv0 = rr.x == 0.0f ? 0.0f : s0 * inv0;
+                inv1 = rr.w == 0.0f ? 0.0f : s1 * (size0 * inv1);
+                const float l10 = x.z * inv0;
                 #pragma unroll
                 for (int c = 0; c < 4; c++) {
                     n0[c] = fmaf(s0, c0[c], n0[c]);

@@ -175,13 +175,57 @@ QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s)
 
 // The rest, once all threads see what gram_factor left. False: nothing was written, take the rows.
 // Otherwise the panel holds R on and above the diagonal, V below, and tau (shared) its scalars. Synchronises; the caller does once more after.
-QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
+% if DIRECT then
+// v: where V's planes go (fused_reflectors), or null. They are made before V is known to be good; as soon as it is, leave() may send them, by bulk copies, too.
+% end
+${DIRECT and "template <class LEAVE> " or ""}QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau${DIRECT and ", u8 *v, LEAVE leave" or ""})
 {
     const int l = lane(), w = warp(), tile0 = first / 16;
     if (!s->good)
         return false;
     fused_tile c;
     gram_apply(c, panel, tile0, s->m);
+% if DIRECT then
+    if (v) {
+        const saddr to = to_saddr(v) + (16 * w - first) * 64 + fused_chunk(l & 7, l >> 3);
+        #pragma unroll
+        for (int i = 0; i < ${TILES}; i++)
+            if (i * ${W} + w >= tile0 + 2 && i * ${W} + w < ${MT // 16})
+                #pragma unroll
+                for (int n = 0; n < 2; n++) {
+                    u32 hi[4], lo[4];
+                    #pragma unroll
+                    for (int u = 0; u < 4; u++) {
+                        const float *x = &c[u >> 1][i][n][(u & 1) * 2];
+                        split_f16(0x1p6f * x[0], 0x1p6f * x[1], hi[u], lo[u]);
+                    }
+                    stmatrix_x4_trans(to + i * ${W * 1024} + n * 512, hi);
+% if PRODUCTS == 3 then
+                    stmatrix_x4_trans(to + i * ${W * 1024} + n * 512 + ${PLANE}, lo);
+% end
+                }
+        #pragma unroll
+        for (int e = (int)threadIdx.x; e < 256; e += ${32 * W}) { // the top block, four columns a thread
+            const int row = e >> 3, j = (e & 7) * 4;
+            const f32x4 x = *(const f32x4 *)(s->rv + row * 36 + j);
+            float y[4] = {x.x, x.y, x.z, x.w};
+            #pragma unroll
+            for (int u = 0; u < 4; u++)
+                y[u] = row > j + u ? 0x1p6f * y[u] : row == j + u ? 0x1p6f : 0.0f;
+            u32x2 hi, lo;
+            split_f16(y[0], y[1], hi.x, lo.x);
+            split_f16(y[2], y[3], hi.y, lo.y);
+            u8 *at = v + fused_chunk(row, j >> 3) + (j & 4) * 2;
+            *(u32x2 *)at = hi;
+% if PRODUCTS == 3 then
+            *(u32x2 *)(at + ${PLANE}) = lo;
+% end
+        }
+% if CLUSTER > 1 then
+        fence_async_shared();
+% end
+    }
+% end
 
     // v'v of every column: the rows below the top block, and those of V1 that are this warp's.
     #pragma unroll
@@ -219,6 +263,9 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
         return false;
     if (w == 0)
         tau[l] = t == 0.0f ? 0.0f : div_rn(2.0f, square); // of the v that is stored
+% if DIRECT then
+    leave();
+% end
 
     #pragma unroll 1
     for (int e = threadIdx.x; e < 256; e += ${32 * W}) {

@@ -39,6 +39,11 @@ template <class T> QRS_DEV void st_async(u32 a, T v, u32 bar, QRS_AT) {
     static_assert(sizeof v == 16, "16 bytes at a time");
     host::self()->services->st_async(host::self(), a, &v, sizeof v, bar, QRS_AT_PASS);
 }
+QRS_DEV void bulk_send(u32 to, saddr from, u32 bytes, u32 bar, QRS_AT) {
+    const void *source = host::self()->services->shared(host::self(), from, 16, "bulk_send", QRS_AT_PASS);
+    host::self()->services->shared(host::self(), from + bytes - 16, 16, "bulk_send", QRS_AT_PASS);
+    host::self()->services->bulk_load(host::self(), to, source, bytes, bar, QRS_AT_PASS);
+}
 QRS_DEV void mbar_arrive_remote(u32 bar, QRS_AT) {
     host::self()->services->mbar(host::self(), QHX_MBAR_ARRIVE, bar, 0, QRS_AT_PASS);
 }
@@ -92,6 +97,12 @@ template <class T> QRS_DEV void st_async(u32 a, T v, u32 bar) {
         "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(a),
         "r"(r.word[0]), "r"(r.word[1]), "r"(r.word[2]), "r"(r.word[3]), "r"(bar)
         : "memory");
+}
+// Copies this CTA's shared memory to another's, a multiple of 16 bytes, counted on an mbarrier there. Who wrote it called fence_async_shared() before.
+QRS_DEV void bulk_send(u32 to, saddr from, u32 bytes, u32 bar) {
+    asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "r"(from),
+                 "r"(bytes), "r"(bar)
+                 : "memory");
 }
 QRS_DEV void mbar_arrive_remote(u32 bar) {
     asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");

@@ -40,6 +40,9 @@ QRS_DEV float rsqrt_normal(float a) {
 QRS_DEV float rcp_normal(float a) {
     return rcp_approx(a);
 }
+QRS_DEV void rcp_normal_pair(float a, float b, float &ra, float &rb) {
+    ra = rcp_approx(a), rb = rcp_approx(b);
+}
 
 QRS_DEV u16 f16_bits(float x) {
     u32 b = as_u32(x), sign = b >> 16 & 0x8000u, mag = b & 0x7fffffffu;
@@ -124,6 +127,10 @@ QRS_DEV float rcp_normal(float a) {
     float r;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
     return r;
+}
+// Both at once: left to itself the compiler moves each to where it is used, and one waits for the other.
+QRS_DEV void rcp_normal_pair(float a, float b, float &ra, float &rb) {
+    asm("rcp.approx.ftz.f32 %0, %2;\n rcp.approx.ftz.f32 %1, %3;" : "=&f"(ra), "=f"(rb) : "f"(a), "f"(b));
 }
 
 QRS_DEV u16 f16_bits(float x) {

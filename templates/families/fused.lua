@@ -102,6 +102,13 @@ local function layout(shape, device, p)
   -- The recursion is at work when no finished panel's V has to be in shared memory, so a stage of V has room for it.
   local state = v.GRAM and GRAM_BYTES + w * 256 or 0
   v.O_GRAM = not v.RESIDENT and v.STAGE >= state and v.O_V or take(state)
+  -- V's planes are made from the products that V2 is of: where they stay, or in the second stage, whence they leave. Then T's sums have a place of their own,
+  -- or the recursion's, unless the next block's first V may come there meanwhile.
+  local t_sums = 16384 + 32 * 36 * 4
+  local room = not v.OVERLAP and v.STAGE >= t_sums or v.OVERLAP and at + t_sums + 2 * v.TILE <= device.smem_optin
+  v.DIRECT = v.GRAM and device.arch >= 90 and (v.RESIDENT or v.CLUSTER > 1 and v.STAGES == 2 and v.O_GRAM == v.O_V and room)
+  v.T_RED = v.RED
+  if v.DIRECT and not v.RESIDENT then v.T_RED = "(float *)(smem + " .. (v.OVERLAP and take(t_sums) or v.O_GRAM) .. ")" end
   v.T_BYTES = v.KP * 4096
   v.O_TILE = at
   -- A second tile, for the next block of A to arrive in, where there is room for it.
@@ -258,6 +265,9 @@ return {
 #include "device/wgmma.cuh"
 #include "device/stmatrix.cuh"
 % end
+% if DIRECT then
+#include "device/stmatrix.cuh"
+% end
 % if CLUSTER > 1 then
 #include "device/cluster.cuh"
 % end
@@ -281,7 +291,7 @@ using namespace qrs;
 % include("blocks/fused_out.cuh")
 % include("blocks/fused_apply.cuh")
 % include("blocks/gram_small.cuh", { NC = 1 })
-% include("blocks/t_blocks.cuh", { B = 32, LDG = 36, LDT = 36 })
+% include("blocks/t_blocks.cuh", { LDG = 36, LDT = 36 })
 % include("blocks/fused_t.cuh")
 % include("blocks/fused_rows.cuh")
 % if GRAM then
@@ -416,25 +426,63 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
             gram_factor(panel, first, gs);
         block_sync();
 % end
+% local v_at, t_at = "fused_v(k)", "fused_t(k)"
+% if not RESIDENT then
+% v_at, t_at = "matrix.v + fused_trapezoid(k)", "matrix.t + k * 4096"
+% elseif CLUSTER > 1 then
+% v_at, t_at = DIRECT and v_at or v_at .. ", fused_ready(k)", t_at .. ", fused_t_ready(k)"
+% end
+% local GIVEN = CLUSTER > 1 and RESIDENT and "true" or "filled" -- others count on a zero panel too: with tau = 0 it does nothing
+% local from = DIRECT and "planes" or "panel"
+% if DIRECT then
+        u8 *planes = ${RESIDENT and v_at or "smem + " .. O_V + STAGE};
+        bool left = k >= ${USED};
+% end
+% if DIRECT and CLUSTER > 1 then
+        const auto send = [&] { // the last warp has the fewest row tiles
+            if (tid == ${THREADS - 32} && !left)
+                fused_send(${RESIDENT and "k" or "matrix, k, planes"});
+        };
+% elseif DIRECT then
+        const auto send = [] {};
+% end
         if (factor) {
 % if GRAM then
-            const bool by_gram = gram_finish(panel, first, gs, stau);
+            const bool by_gram = gram_finish(panel, first, gs, stau${DIRECT and ", left ? nullptr : planes, send" or ""});
             if (!by_gram)
                 flags |= 2;
             if (!by_gram)
 % end
             fused_rows(panel, rows, ${K} - first < 32 ? ${K} - first : 32, (fused_step *)(smem + ${O_STEP}), stau);
+% if DIRECT and LASTS and W > 4 and (RESIDENT or OVERLAP) then
+            if (by_gram && k < ${USED} && warp() < 4)
+                bar_arrive(13, ${THREADS}); // T needs the planes alone
+            else
+                bar_sync(13, ${THREADS});
+% else
             block_sync();
-        }
-% local v_at, t_at = "fused_v(k)", "fused_t(k)"
-% if not RESIDENT then
-% v_at, t_at = "matrix.v + fused_trapezoid(k)", "matrix.t + k * 4096"
-% elseif CLUSTER > 1 then
-% v_at, t_at = v_at .. ", fused_ready(k)", t_at .. ", fused_t_ready(k)"
 % end
-% local GIVEN = CLUSTER > 1 and RESIDENT and "true" or "filled" -- others count on a zero panel too: with tau = 0 it does nothing
+% if DIRECT then
+            left = left || by_gram;
+% end
+        }
+% if DIRECT then
+        if (!left && ${GIVEN}) { // ${GIVEN == "true" and "a panel of zeros, or by rows" or "by rows"}
+            fused_reflectors(fused_all(), panel, rows, planes);
+% if CLUSTER > 1 then
+            fence_async_shared();
+% end
+            block_sync();
+            send();
+        }
+% end
+% if DIRECT and CLUSTER > 1 and not RESIDENT then
+        if (k < ${USED} && tid == ${THREADS - 32})
+            fused_sent(k, !filled);
+% end
 % if LASTS then
-        // ${W > 4 and "Four warps make T while the others write V" or "V, then T"}. The next barrier of the block, behind what of the next block needs neither, ends it.
+        // ${DIRECT and "T" or W > 4 and "Four warps make T while the others write V" or "V, then T"}. The next barrier of the block, behind what of the next block needs neither, ends it.
+% if not DIRECT then
         if (k < ${USED}${W > 4 and " && warp() >= 4" or ""}) {
             const fused_team team = ${W > 4 and "{tid - 128, " .. THREADS - 128 .. ", (int)warp() - 4, " .. W - 4 .. ", 2}" or "fused_all()"};
             if (${GIVEN})
@@ -445,14 +493,15 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
             fused_announce(team, fused_ready(k));
 % end
         }
+% end
         if (k < ${USED}${W > 4 and " && warp() < 4" or ""}) {
             if (${GIVEN})
-                fused_build_t(panel, rows, stau, ${RED}, ${RED} + ${O_WS // 4}, ${t_at});
+                fused_build_t(${from}, rows, stau, ${T_RED}, ${T_RED} + 4096, ${t_at});
 % if CLUSTER > 1 and not RESIDENT then
             fused_announce({tid, 128, (int)warp(), 4, 1}, fused_t_ready(k));
 % end
         }
-% else
+% elseif not DIRECT then
         if (factor && k < ${USED})
             fused_reflectors(fused_all(), panel, rows, ${v_at});
 % end
@@ -466,7 +515,7 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
 % if not LASTS then
         if (filled && k < ${USED}) {
             if (warp() < 4)
-                fused_build_t(panel, rows, stau, ${RED}, ${RED} + ${O_WS // 4}, ${t_at});
+                fused_build_t(${from}, rows, stau, ${T_RED}, ${T_RED} + 4096, ${t_at});
             block_sync();
         }
 % end

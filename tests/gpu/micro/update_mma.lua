@@ -36,7 +36,7 @@ using namespace qrs;
 % include("blocks/fused_out.cuh")
 % include("blocks/fused_apply.cuh")
 % include("blocks/gram_small.cuh", { NC = 1 })
-% include("blocks/t_blocks.cuh", { B = 32, LDG = 36, LDT = 36 })
+% include("blocks/t_blocks.cuh", { LDG = 36, LDT = 36 })
 % include("blocks/fused_t.cuh")
 % include("blocks/fused_rows.cuh")
 
