@@ -111,8 +111,8 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
     // W^T, rows C's columns: sums, four a thread, and both halves of them in fp16 where the sums in `ws` were.
     // Both V and C carry 2^LIFT; 2^4 of the product's stays, for the low halves' sake.
     u8 *wt = (u8 *)ws;
-    #pragma unroll
-    for (int e = (int)threadIdx.x; e < 256; e += ${THREADS}) {
+% for e = 0, 255, THREADS do
+    if (const int e = (int)threadIdx.x + ${e}; ${THREADS > 256 and "e < 256" or "true"}) {
         const int r = e >> 3, n = e & 7;
         const f32x4 y = fused_total<${W}>(red, r, 4 * n);
         u32x2 hi, lo;
@@ -122,6 +122,7 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         *(u32x2 *)to = hi;
         *(u32x2 *)(to + 2048) = lo;
     }
+% end
 % if CLUSTER > 1 and not RESIDENT then
     if (late)
         cp_async_wait<0>();

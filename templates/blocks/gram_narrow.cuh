@@ -168,7 +168,7 @@ QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, gram_
 
 // Threads 0..127 call. x: top block; gram: G; rv (may be G's place): becomes R on and above the diagonal and V below; m: M. whole: G's diagonal, left: the root of its largest.
 // Returns false, in some thread, unless the pivots can be trusted. Synchronises, by barriers 1 and 3..12.
-QRS_CALL bool gram_narrow(const float *x, const float *gram, float *rv, float *m, float *whole, float *left, gram_narrow_pivots *s, float *tau)
+QRS_DEV bool gram_narrow(const float *x, const float *gram, float *rv, float *m, float *whole, float *left, gram_narrow_pivots *s, float *tau)
 {
     const int tid = threadIdx.x, row = tid >> 2, q = tid & 3, w = shfl((int)warp(), 0);
     if (w >= 2) {

@@ -1,6 +1,6 @@
 // A panel of 32 columns by the Gram recursion (gram_recursion.cuh)${WHOLE and ", or from its whole Gram matrix (gram_narrow.cuh)" or ""}, with its safety test.
 //
-// Parameters: M, N, K, W, TILES, MT, LASTS, WHOLE (panels of 64 rows and more by gram_narrow.cuh where that is safe), LIMIT, SHORT, LOOSE.
+// Parameters: M, N, K, W, TILES, MT, LASTS, WHOLE (panels of 48 rows and more by gram_narrow.cuh where that is safe), LIMIT, SHORT, LOOSE.
 // What tau v'v / 2 is off from 1 is an error of that share of what was left of the panel's columns, and counts by what it is of whole columns, whose
 // largest entry is 2^LIFT at least: that may be LIMIT, or SHORT in panels of fewer than 64 rows. LOOSE bounds it however little is left.
 // G = P2'P2 and V2 = P2 M are formed as three TF32 products (hi hi + hi lo + lo hi): fp32 level, with fp32's range, so that
@@ -84,8 +84,8 @@ QRS_DEV void gram_product(${LASTS and "const float *tile" or "const fused_tile &
 // Sums the shares into gram, both triangles${WHOLE and "; with those of the top block into all" or ""}. Four columns a thread; what is below the 16 x 16 blocks of the diagonal comes from above them.
 QRS_DEV void gram_total(const float *red, float *gram${WHOLE and ", float *all" or ""})
 {
-    #pragma unroll 1
-    for (int e = (int)threadIdx.x; e < 192; e += ${32 * W}) {
+% for e = 0, 191, 32 * W do
+    if (const int e = (int)threadIdx.x + ${e}; e < 192) {
         const int row = e < 128 ? e >> 3 : e - 64 >> 2, col = e < 128 ? (e & 7) * 4 : 16 + (e & 3) * 4;
         const f32x4 sum = fused_total<${W}>(red, row, col);
         float *to = gram + row * 36 + col, *across = gram + col * 36 + row;
@@ -100,6 +100,7 @@ QRS_DEV void gram_total(const float *red, float *gram${WHOLE and ", float *all" 
             across[0] = both.x, across[36] = both.y, across[72] = both.z, across[108] = both.w;
 % end
     }
+% end
 }
 
 // V2^T = M^T P2^T in the accumulator layout of C^T, from the panel in shared memory (stride 36, rows from `first` on).
@@ -154,7 +155,7 @@ QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s)
 {
 % if WHOLE then
     // Not where a column's weight is in the top block: what is below would be a small part of what is squared.
-    if (${M} - first >= 64 && warp_all(s->gram[lane() * 37] >= 0x1p-3f * s->rv[lane() * 37])) {
+    if (${M} - first >= 48 && warp_all(s->gram[lane() * 37] >= 0x1p-3f * s->rv[lane() * 37])) {
         static_assert(sizeof s->buffers >= sizeof(gram_narrow_pivots), "they take its place");
         const bool good = gram_narrow(panel, s->rv, s->rv, s->m, s->whole, &s->left, (gram_narrow_pivots *)&s->buffers, s->tau);
         if (threadIdx.x < 32)
@@ -204,8 +205,9 @@ ${DIRECT and "template <class LEAVE> " or ""}QRS_DEV bool gram_finish(float *pan
                     stmatrix_x4_trans(to + i * ${W * 1024} + n * 512 + ${PLANE}, lo);
 % end
                 }
-        #pragma unroll
-        for (int e = (int)threadIdx.x; e < 256; e += ${32 * W}) { // the top block, four columns a thread
+        // The top block, four columns a thread.
+% for e = 0, 255, 32 * W do
+        if (const int e = (int)threadIdx.x + ${e}; ${W > 8 and "e < 256" or "true"}) {
             const int row = e >> 3, j = (e & 7) * 4;
             const f32x4 x = *(const f32x4 *)(s->rv + row * 36 + j);
             float y[4] = {x.x, x.y, x.z, x.w};
@@ -221,6 +223,7 @@ ${DIRECT and "template <class LEAVE> " or ""}QRS_DEV bool gram_finish(float *pan
             *(u32x2 *)(at + ${PLANE}) = lo;
 % end
         }
+% end
 % if CLUSTER > 1 then
         fence_async_shared();
 % end
@@ -267,11 +270,12 @@ ${DIRECT and "template <class LEAVE> " or ""}QRS_DEV bool gram_finish(float *pan
     leave();
 % end
 
-    #pragma unroll 1
-    for (int e = threadIdx.x; e < 256; e += ${32 * W}) {
+% for e = 0, 255, 32 * W do
+    if (const int e = (int)threadIdx.x + ${e}; ${W > 8 and "e < 256" or "true"}) {
         const int at = (e >> 3) * 36 + (e & 7) * 4;
         *(f32x4 *)(panel + at) = *(const f32x4 *)(s->rv + at);
     }
+% end
     fused_give(c, panel - first * 36, tile0 + 2);
     return true;
 }

@@ -403,7 +403,9 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
             fused_request(fused_all(), (float *)(smem + ${O_TILE} + (turn ^ 1) * ${TILE}), a + b_next * stride_a, lda, 32 * k_next);
         cp_async_commit();
 % end
+% if not (GRAM and LASTS) then
         block_sync();
+% end
 % if OVERLAP then
         if (warp() < 4) {
             if (factor)
