@@ -142,6 +142,27 @@ QRS_DEV void fused_take(fused_tile &c, const float *tile, int ex)
         }
     }
 }
+% if LASTS then
+// Scales this warp's rows in place: for a block that no reflector has touched yet.
+QRS_DEV void fused_scale(float *tile, int ex)
+{
+    const int column = ((int)lane() & 7) * 4;
+    power_of_two f[4];
+    #pragma unroll
+    for (int u = 0; u < 4; u++)
+        f[u] = make_power_of_two(QRS_LIFT - shfl(ex, column + u));
+    #pragma unroll 1
+    for (int i = (int)warp(); i < ${MT // 16}; i += ${W}) {
+        f32x4 *at = (f32x4 *)(tile + (16 * i + ((int)lane() >> 3)) * 36 + column), v[4];
+        #pragma unroll
+        for (int r = 0; r < 4; r++)
+            v[r] = at[36 * r];
+        #pragma unroll
+        for (int r = 0; r < 4; r++)
+            at[36 * r] = {times(f[0], v[r].x), times(f[1], v[r].y), times(f[2], v[r].z), times(f[3], v[r].w)};
+    }
+}
+% end
 // Row tiles from tile0 on.
 QRS_DEV void fused_give(const fused_tile &c, float *tile, int tile0)
 {

@@ -68,7 +68,7 @@ QRS_DEV int fused_chunk(int row, int chunk) { return row * 64 + ((chunk ^ ((row 
 % if RESIDENT and CLUSTER > 1 and not DIRECT then
 // They go to the same place in all other CTAs too, counted on their mbarriers `bar`.
 % end
-QRS_DEV void fused_reflectors(fused_team team, const float *panel, int rows, u8 *v${RESIDENT and CLUSTER > 1 and not DIRECT and ", saddr bar" or ""})
+${DIRECT and "QRS_CALL" or "QRS_DEV"} void fused_reflectors(fused_team team, const float *panel, int rows, u8 *v${RESIDENT and CLUSTER > 1 and not DIRECT and ", saddr bar" or ""})
 {
     #pragma unroll 1
     for (int start = team.thread; start < rows * 4; start += 4 * team.threads) { // four chunks at once: their loads first

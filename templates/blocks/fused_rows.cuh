@@ -42,7 +42,7 @@ QRS_DEV void fused_dots(float (&d)[4], const float (&xb)[${LAYERS}], const float
 
 // panel: the columns, shared, row-major with stride 36, `rows` of them, scaled by 2^LIFT; afterwards R on and above the diagonal, V below.
 // steps: columns with a reflector. tau: shared, zero past them. The caller synchronises before and after.
-QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float *tau)
+${GRAM and "QRS_CALL" or "QRS_DEV"} void fused_rows(float *panel, int rows, int steps, fused_step *s, float *tau)
 {
     const int l = lane(), w = warp(), cg = l & 7, rl = l >> 3, ri = w * 4 + rl;
     const int layers = (rows + ${RS - 1}) / ${RS};

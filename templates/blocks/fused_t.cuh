@@ -17,12 +17,11 @@ QRS_DEV void fused_pick(float (&x)[4][2][2], const float *at)
 }
 % end
 
-// Four warps, the block's first: T from ${DIRECT and "V's planes (shared memory)" or "the panel (rows 36 apart; V below its diagonal)"} and tau. red: 4 x 4 KB, s: 32 rows of 36 floats${(LASTS or DIRECT) and "" or " (the panel may lie there)"}. Planes of
-// fp16 go to `planes`${CLUSTER > 1 and RESIDENT and ", and there in the other CTAs too, counted on their mbarriers `bar`" or not RESIDENT and " (scratch)" or ""}.
-QRS_DEV void fused_build_t(${DIRECT and "const u8 *v" or "const float *panel"}, int rows, const float *tau, float *red, float *s, u8 *planes${CLUSTER > 1 and RESIDENT and ", saddr bar" or ""})
+// Four warps, the block's ${EARLY and "last" or "first"}: their shares of V'V, the 16 x 16 blocks on and above the diagonal, from ${DIRECT and "V's planes (shared memory)" or "the panel (rows 36 apart; V below its diagonal)"}, to
+// red: 4 x 4 KB${(LASTS or DIRECT) and "" or " (the panel may lie there)"}. Products of the halves that V's planes have.
+QRS_DEV void fused_shares(${DIRECT and "const u8 *v" or "const float *panel"}, int rows, float *red)
 {
-    const int l = lane(), w = warp(), g = l >> 2, q = l & 3;
-    // V'V, the 16 x 16 blocks on and above the diagonal, from the halves that the planes of V have.
+    const int l = lane(), w = (int)warp()${EARLY and " - 4" or ""}${DIRECT and "" or ", g = l >> 2, q = l & 3"};
     float acc[2][4][4];
     #pragma unroll
     for (int mt = 0; mt < 2; mt++)
@@ -94,11 +93,20 @@ QRS_DEV void fused_build_t(${DIRECT and "const u8 *v" or "const float *panel"}, 
     bar_sync(1, 128);
 % end
 % end
-    fused_partial(red, acc, 0);
+    fused_partial(red, acc, 0${EARLY and ", w" or ""});
+}
+
+// The same warps: T from those shares and tau. s: 32 rows of 36 floats. Planes of fp16 go to `planes`${not RESIDENT and " (scratch)" or ""}.
+% if CLUSTER > 1 and RESIDENT then
+// They go to the same place in the other CTAs too, counted on their mbarriers `bar`.
+% end
+QRS_DEV void fused_build_t(const float *tau, float *red, float *s, u8 *planes${CLUSTER > 1 and RESIDENT and ", saddr bar" or ""})
+{
+    const int w = (int)warp()${EARLY and " - 4" or ""}, thread = (int)threadIdx.x${EARLY and " - 128" or ""};
     bar_sync(1, 128);
     #pragma unroll
     for (int i = 0; i < 2; i++) { // the sums; what is below the 16 x 16 blocks of the diagonal nobody reads
-        const int r = 16 * i + ((int)threadIdx.x >> 3), c = ((int)threadIdx.x & 7) * 4;
+        const int r = 16 * i + (thread >> 3), c = (thread & 7) * 4;
         const float *at = red + r * 32 + (c ^ ((r & 3) << 3));
         const f32x4 x = *(const f32x4 *)at, y = *(const f32x4 *)(at + 1024), z = *(const f32x4 *)(at + 2048), w4 = *(const f32x4 *)(at + 3072);
         *(f32x4 *)(s + r * 36 + c) = {0x1p-12f * ((x.x + y.x) + (z.x + w4.x)), 0x1p-12f * ((x.y + y.y) + (z.y + w4.y)), 0x1p-12f * ((x.z + y.z) + (z.z + w4.z)),
@@ -110,7 +118,7 @@ QRS_DEV void fused_build_t(${DIRECT and "const u8 *v" or "const float *panel"}, 
     if (w == 0)
         t_of_panel(s, tau, t);
     bar_sync(1, 128);
-    const int row = (int)threadIdx.x >> 2, chunk = (int)threadIdx.x & 3, place = fused_chunk(row, chunk);
+    const int row = thread >> 2, chunk = thread & 3, place = fused_chunk(row, chunk);
     const f32x4 none = {0.0f, 0.0f, 0.0f, 0.0f};
     const bool below = row >= 16 && chunk < 2;
     const float *from = t + row * 36 + chunk * 8;

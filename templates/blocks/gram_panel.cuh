@@ -10,7 +10,7 @@ struct gram_shared {
     float gram[32 * 36], m[32 * 40], rv[32 * 36], whole[128], tau[32];
     float left; // of the panel's columns at its start: the largest norm
     float norms[${2 * W}][32];
-    int good; // ${WHOLE and "1: by the recursion, 2: from the whole" or "by the recursion"}; 0: not to be trusted
+    int good, fine; // fine: gram_finish's own result, for those that do not look themselves. good: ${WHOLE and "1: by the recursion, 2: from the whole" or "by the recursion"}; 0: not to be trusted
 };
 
 // This warp's share of G over its row tiles from `tile0` on, into its part of red (fused_partial): the 16 x 16 blocks on and above the diagonal.
@@ -103,6 +103,13 @@ QRS_DEV void gram_total(const float *red, float *gram${WHOLE and ", float *all" 
 % end
 }
 
+// G where nothing lies below the top block.
+QRS_DEV void gram_none(float *gram)
+{
+    for (int e = 4 * (int)threadIdx.x; e < 32 * 36; e += ${4 * 32 * W})
+        *(f32x4 *)(gram + e) = {0.0f, 0.0f, 0.0f, 0.0f};
+}
+
 // V2^T = M^T P2^T in the accumulator layout of C^T, from the panel in shared memory (stride 36, rows from `first` on).
 % local UPPER = TILES <= 3 -- leave out the zero quarter of M; for more tiles the code grows by more than that saves
 QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const float *m)
@@ -117,6 +124,8 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
                 #pragma unroll
                 for (int e = 0; e < 4; e++)
                     v[mt][i][n][e] = 0.0f;
+    if (tile0 + 2 >= ${MT // 16}) // nothing lies below the top block
+        return;
     #pragma unroll ${UPPER and 4 or 2}
     for (int kk = 0; kk < 4; kk++) {
         u32 h[2][4], lo[2][4];
@@ -179,7 +188,10 @@ QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s)
 % if DIRECT then
 // v: where V's planes go (fused_reflectors), or null. They are made before V is known to be good; as soon as it is, leave() may send them, by bulk copies, too.
 % end
-${DIRECT and "template <class LEAVE> " or ""}QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau${DIRECT and ", u8 *v, LEAVE leave" or ""})
+% if EARLY then
+// Meanwhile, once they are there, the last four warps, which have the fewest rows, can look at them.
+% end
+${DIRECT and "template <class LEAVE" .. (EARLY and ", class MEANWHILE" or "") .. "> " or ""}QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau${DIRECT and ", u8 *v, LEAVE leave" or ""}${EARLY and ", MEANWHILE meanwhile" or ""})
 {
     const int l = lane(), w = warp(), tile0 = first / 16;
     if (!s->good)
@@ -255,20 +267,37 @@ ${DIRECT and "template <class LEAVE> " or ""}QRS_DEV bool gram_finish(float *pan
         top = i > l ? fmaf(s->rv[i * 36 + l], s->rv[i * 36 + l], top) : top;
     s->norms[${W} + w][l] = top;
     block_sync();
-    float part[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
-    #pragma unroll
-    for (int u = 0; u < ${2 * W}; u++)
-        part[u & 7] += s->norms[u][l];
-    const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
-    const float t = s->tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
-    const bool good = t == 0.0f || (${WHOLE and "(square > 1.0f || s->good == 1) && " or ""}off <= ${LOOSE} && off * fminf(0x1p-6f * s->left, 1.0f) <= (${M} - first < 64 ? ${SHORT} : ${LIMIT}));
-    if (!warp_all(good))
-        return false;
-    if (w == 0)
-        tau[l] = t == 0.0f ? 0.0f : div_rn(2.0f, square); // of the v that is stored
-% if DIRECT then
-    leave();
+% if EARLY then
+    if (v && w >= 4) {
+        meanwhile();
+        bar_wait(13, ${32 * W});
+        if (!s->fine)
+            return false;
+    } else {
+% else
+    {
 % end
+        float part[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
+        #pragma unroll
+        for (int u = 0; u < ${2 * W}; u++)
+            part[u & 7] += s->norms[u][l];
+        const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
+        const float t = s->tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
+        const bool good = warp_all(t == 0.0f || (${WHOLE and "(square > 1.0f || s->good == 1) && " or ""}off <= ${LOOSE} && off * fminf(0x1p-6f * s->left, 1.0f) <= (${M} - first < 64 ? ${SHORT} : ${LIMIT})));
+        if (w == 0 && good)
+            tau[l] = t == 0.0f ? 0.0f : div_rn(2.0f, square); // of the v that is stored
+% if EARLY then
+        if (threadIdx.x == 0)
+            s->fine = good;
+        if (v)
+            bar_arrive(13, ${32 * W});
+% end
+        if (!good)
+            return false;
+% if DIRECT then
+        leave();
+% end
+    }
 
 % for e = 0, 255, 32 * W do
     if (const int e = (int)threadIdx.x + ${e}; ${W > 8 and "e < 256" or "true"}) {

@@ -107,6 +107,8 @@ local function layout(shape, device, p)
   local t_sums = 16384 + 32 * 36 * 4
   local room = not v.OVERLAP and v.STAGE >= t_sums or v.OVERLAP and at + t_sums + 2 * v.TILE <= device.smem_optin
   v.DIRECT = v.GRAM and device.arch >= 90 and (v.RESIDENT or v.CLUSTER > 1 and v.STAGES == 2 and v.O_GRAM == v.O_V and room)
+  -- V'V is formed while it is decided whether V is good, where its sums have a place of their own (with V in scratch it loses more in blocks that wait for nobody).
+  v.EARLY = v.DIRECT and v.LASTS and w == 8 and v.RESIDENT
   v.T_RED = v.RED
   if v.DIRECT and not v.RESIDENT then v.T_RED = "(float *)(smem + " .. (v.OVERLAP and take(t_sums) or v.O_GRAM) .. ")" end
   v.T_BYTES = v.KP * 4096
@@ -369,21 +371,34 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
         flags |= found >> 1;
         if (filled) {
             fused_tile c;
-% if CLUSTER > 1 and not RESIDENT then
-            const bool first_there = fused_fetch_first(matrix, k);
-% end
-            fused_take(c, tile, ex);
-            block_sync(); // partial sums go where the tile lies
-            fused_update(c, k, sums, matrix${CLUSTER > 1 and not RESIDENT and ", first_there" or ""});
 % if LASTS then
-            fused_give(c, tile, 0);
+            if (k == 0)
+                fused_scale(tile, ex);
+            else {
+% else
+            {
+% end
+% if CLUSTER > 1 and not RESIDENT then
+                const bool first_there = fused_fetch_first(matrix, k);
+% end
+                fused_take(c, tile, ex);
+                block_sync(); // partial sums go where the tile lies
+                fused_update(c, k, sums, matrix${CLUSTER > 1 and not RESIDENT and ", first_there" or ""});
+% if LASTS then
+                fused_give(c, tile, 0);
+% end
+            }
+% if LASTS then
             warp_sync();
 % end
 % if GRAM then
             if (factor) {
-                gram_product(${LASTS and "tile" or "c"}, 2 * k + 2, ${RED});
-                block_sync();
-                gram_total(${RED}, gs->gram${WHOLE and ", gs->rv" or ""});
+                if (rows > 32) {
+                    gram_product(${LASTS and "tile" or "c"}, 2 * k + 2, ${RED});
+                    block_sync();
+                    gram_total(${RED}, gs->gram${WHOLE and ", gs->rv" or ""});
+                } else
+                    gram_none(gs->gram);
                 block_sync();
             }
 % end
@@ -442,7 +457,7 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
 % end
 % if DIRECT and CLUSTER > 1 then
         const auto send = [&] { // the last warp has the fewest row tiles
-            if (tid == ${THREADS - 32} && !left)
+            if (tid == ${EARLY and 96 or THREADS - 32} && !left)
                 fused_send(${RESIDENT and "k" or "matrix, k, planes"});
         };
 % elseif DIRECT then
@@ -450,17 +465,20 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
 % end
         if (factor) {
 % if GRAM then
-            const bool by_gram = gram_finish(panel, first, gs, stau${DIRECT and ", left ? nullptr : planes, send" or ""});
+% if EARLY then
+            const auto shares = [&] { fused_shares(planes, rows, ${T_RED}); };
+% end
+            const bool by_gram = gram_finish(panel, first, gs, stau${DIRECT and ", left ? nullptr : planes, send" or ""}${EARLY and ", shares" or ""});
             if (!by_gram)
                 flags |= 2;
             if (!by_gram)
 % end
             fused_rows(panel, rows, ${K} - first < 32 ? ${K} - first : 32, (fused_step *)(smem + ${O_STEP}), stau);
 % if DIRECT and LASTS and W > 4 and (RESIDENT or OVERLAP) then
-            if (by_gram && k < ${USED} && warp() < 4)
-                bar_arrive(13, ${THREADS}); // T needs the planes alone
+            if (by_gram && !left && warp() ${EARLY and ">=" or "<"} 4)
+                bar_arrive(14, ${THREADS}); // T needs nothing of the panel
             else
-                bar_sync(13, ${THREADS});
+                bar_sync(14, ${THREADS});
 % else
             block_sync();
 % end
@@ -476,6 +494,10 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
 % end
             block_sync();
             send();
+% if EARLY then
+            if (warp() >= 4)
+                fused_shares(planes, rows, ${T_RED});
+% end
         }
 % end
 % if DIRECT and CLUSTER > 1 and not RESIDENT then
@@ -496,9 +518,13 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
 % end
         }
 % end
-        if (k < ${USED}${W > 4 and " && warp() < 4" or ""}) {
-            if (${GIVEN})
-                fused_build_t(${from}, rows, stau, ${T_RED}, ${T_RED} + 4096, ${t_at});
+        if (k < ${USED}${EARLY and " && warp() >= 4" or W > 4 and " && warp() < 4" or ""}) {
+            if (${GIVEN}) {
+% if not EARLY then
+                fused_shares(${from}, rows, ${T_RED});
+% end
+                fused_build_t(stau, ${T_RED}, ${T_RED} + 4096, ${t_at});
+            }
 % if CLUSTER > 1 and not RESIDENT then
             fused_announce({tid, 128, (int)warp(), 4, 1}, fused_t_ready(k));
 % end
@@ -508,16 +534,19 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
             fused_reflectors(fused_all(), panel, rows, ${v_at});
 % end
 % if OVERLAP then
-        const fused_team writers = k < ${USED} ? fused_team{tid - 128, ${THREADS - 128}, (int)warp() - 4, ${W - 4}, 2} : fused_all(); // who does not make T
-        if (writers.thread >= 0)
+        // Who does not make T.
+        const fused_team writers = k < ${USED} ? ${EARLY and "fused_team{tid, 128, (int)warp(), 4, 2}" or "fused_team{tid - 128, " .. THREADS - 128 .. ", (int)warp() - 4, " .. W - 4 .. ", 2}"} : fused_all();
+        if (${EARLY and "writers.thread < writers.threads" or "writers.thread >= 0"})
             fused_leave(writers, tile, h + b * stride_h, ldh, k, scales->exponent, tau + b * stride_tau, stau);
 % else
         fused_leave(fused_all(), tile, h + b * stride_h, ldh, k, scales->exponent, tau + b * stride_tau, stau);
         block_sync();
 % if not LASTS then
         if (filled && k < ${USED}) {
-            if (warp() < 4)
-                fused_build_t(${from}, rows, stau, ${T_RED}, ${T_RED} + 4096, ${t_at});
+            if (warp() < 4) {
+                fused_shares(${from}, rows, ${T_RED});
+                fused_build_t(stau, ${T_RED}, ${T_RED} + 4096, ${t_at});
+            }
             block_sync();
         }
 % end

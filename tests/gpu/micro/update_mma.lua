@@ -69,7 +69,10 @@ QRS_KERNEL(update_mma, ${THREADS}, 1)(const float *a, i64 lda, float *h, i64 ldh
     fused_reflectors(fused_all(), tile, ${M}, v);
     block_sync();
     if (warp() < 4)
-        fused_build_t(tile, ${M}, stau, red, ws, t);
+    {
+        fused_shares(tile, ${M}, red);
+        fused_build_t(stau, red, ws, t);
+    }
     block_sync();
     load_block(c, tile, a, lda, 32, scales);
     fused_apply(c, 0, to_saddr(v), red, ws, wp, t);
