@@ -533,6 +533,14 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
         if (factor && k < ${USED})
             fused_reflectors(fused_all(), panel, rows, ${v_at});
 % end
+% if CLUSTER > 1 then
+        if (last) { // said before this block leaves, or it would wait for that
+            if (tid == 0)
+                sts_remote(cluster_map(to_saddr(found_by + matrix.parity * ${CLUSTER} + rank), 0), (float)flags);
+            fused_came(matrix.parity);
+            cluster_arrive();
+        }
+% end
 % if OVERLAP then
         // Who does not make T.
         const fused_team writers = k < ${USED} ? ${EARLY and "fused_team{tid, 128, (int)warp(), 4, 2}" or "fused_team{tid - 128, " .. THREADS - 128 .. ", (int)warp() - 4, " .. W - 4 .. ", 2}"} : fused_all();
@@ -558,10 +566,7 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
 % end
         if (last) {
 % if CLUSTER > 1 then
-            if (tid == 0)
-                sts_remote(cluster_map(to_saddr(found_by + matrix.parity * ${CLUSTER} + rank), 0), (float)flags);
-            fused_came(matrix.parity);
-            cluster_sync(); // and nobody writes over V while it is applied elsewhere
+            cluster_wait(); // nobody writes over V while it is applied elsewhere
 % if RESIDENT then
             fused_expect();
 % end
