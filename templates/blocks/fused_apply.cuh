@@ -45,11 +45,33 @@ template <int NT> QRS_DEV void fused_products(float (&acc)[2][NT][4], const u32 
 }
 
 // p: the finished panel, applied to rows 32 p on. v: its V; lo plane ${PLANE} bytes further. red: W x 4 KB; ws: 4 KB; wp: 2 KB a plane; t: T in fp16 as
-// V is, its low plane 2 KB further${CLUSTER > 1 and ", there once t_ready (if not 0) completes its phase of the given parity" or ""}${CLUSTER > 1 and not RESIDENT and "; late: null, or where it then is to be copied from" or ""}. Synchronises three times; on return other
+// V is, its low plane 2 KB further${CLUSTER > 1 and ", there once t_ready" .. (RESIDENT and ", and V once v_ready," or "") .. " (if not 0) completes its phase of the given parity" or ""}${CLUSTER > 1 and not RESIDENT and "; late: null, or where it then is to be copied from" or ""}. Synchronises three times; on return other
 // warps may still read v and wp.
-QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const u8 *t${CLUSTER > 1 and ", saddr t_ready, u32 parity" or ""}${CLUSTER > 1 and not RESIDENT and ", const u8 *late" or ""})
+QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const u8 *t${CLUSTER > 1 and RESIDENT and ", saddr v_ready" or ""}${CLUSTER > 1 and ", saddr t_ready, u32 parity" or ""}${CLUSTER > 1 and not RESIDENT and ", const u8 *late" or ""})
 {
     const int w = warp(), l = lane();
+% local AHEAD = RESIDENT and CLUSTER > 1 and HALVES == 1 and TILES <= 2
+% if AHEAD then
+    // C's halves, while V is awaited.
+    u32 halves[${TILES}][${PRODUCTS == 3 and 2 or 1}][2][4];
+    #pragma unroll
+    for (int i = 0; i < ${TILES}; i++)
+        #pragma unroll
+        for (int mt = 0; mt < 2; mt++)
+            #pragma unroll
+            for (int x = 0; x < 4; x++) {
+                const float *y = &c[mt][i][x >> 1][(x & 1) * 2];
+% if PRODUCTS == 3 then
+                split_f16(y[0], y[1], halves[i][0][mt][x], halves[i][1][mt][x]);
+% else
+                halves[i][0][mt][x] = pack_f16(y[0], y[1]);
+% end
+            }
+% end
+% if RESIDENT and CLUSTER > 1 then
+    if (v_ready)
+        mbar_wait(v_ready, parity);
+% end
     // One half of V's columns at a time: with all 32, the accumulators would push C out of the registers two CTAs leave.
     #pragma unroll ${HALVES}
     for (int half = 0; half < ${HALVES}; half++) {
@@ -66,6 +88,12 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         for (int i = 0; i < ${TILES}; i++) {
             const int tile = i * ${W} + w;
             if (tile >= 2 * p && tile < ${MT // 16}) {
+% if AHEAD then
+                const u32(&a)[2][4] = halves[i][0];
+% if PRODUCTS == 3 then
+                const u32(&al)[2][4] = halves[i][1];
+% end
+% else
                 u32 a[2][4];
 % if PRODUCTS == 3 then
                 u32 al[2][4];
@@ -81,6 +109,7 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                         a[mt][x] = pack_f16(y[0], y[1]);
 % end
                     }
+% end
                 // One term after another: products into the same sums are as far apart as can be.
                 u32 b[${2 // HALVES}][4];
                 #pragma unroll

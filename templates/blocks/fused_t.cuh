@@ -100,7 +100,10 @@ QRS_DEV void fused_shares(${DIRECT and "const u8 *v" or "const float *panel"}, i
 % if CLUSTER > 1 and RESIDENT then
 // They go to the same place in the other CTAs too, counted on their mbarriers `bar`.
 % end
-QRS_DEV void fused_build_t(const float *tau, float *red, float *s, u8 *planes${CLUSTER > 1 and RESIDENT and ", saddr bar" or ""})
+% if EARLY then
+// What else the warps have to do they do while one of them makes T, and that one, if it is long, after it.
+% end
+${EARLY and "template <class REST> " or ""}QRS_DEV void fused_build_t(const float *tau, float *red, float *s, u8 *planes${CLUSTER > 1 and RESIDENT and ", saddr bar" or ""}${EARLY and ", bool long_rest, REST rest" or ""})
 {
     const int w = (int)warp()${EARLY and " - 4" or ""}, thread = (int)threadIdx.x${EARLY and " - 128" or ""};
     bar_sync(1, 128);
@@ -115,6 +118,11 @@ QRS_DEV void fused_build_t(const float *tau, float *red, float *s, u8 *planes${C
     bar_sync(1, 128);
 
     float *t = red; // 32 rows of 36 floats
+% if EARLY then
+    const bool later = w == 0 && long_rest;
+    if (!later)
+        rest();
+% end
     if (w == 0)
         t_of_panel(s, tau, t);
     bar_sync(1, 128);
@@ -138,5 +146,9 @@ QRS_DEV void fused_build_t(const float *tau, float *red, float *s, u8 *planes${C
         st_async(to, hi, ready);
         st_async(to + 2048, lo, ready);
     }
+% end
+% if EARLY then
+    if (later)
+        rest();
 % end
 }

@@ -185,11 +185,9 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matri
     #pragma unroll 1
     for (int p = 0; p < done; p++) {
         const bool own = p % ${CLUSTER} == cluster_rank();
-        if (!own)
-            mbar_wait(fused_ready(p), matrix.parity);
-        else if (matrix.zero >> p & 1)
+        if (own && (matrix.zero >> p & 1))
             continue;
-        fused_apply(c, p, to_saddr(fused_v(p)), sums, ws, wp, fused_t(p), own ? 0 : fused_t_ready(p), matrix.parity);
+        fused_apply(c, p, to_saddr(fused_v(p)), sums, ws, wp, fused_t(p), own ? 0 : fused_ready(p), own ? 0 : fused_t_ready(p), matrix.parity);
     }
     block_sync();
 % elseif RESIDENT then

@@ -13,6 +13,8 @@ struct gram_shared {
     int good, fine; // fine: gram_finish's own result, for those that do not look themselves. good: ${WHOLE and "1: by the recursion, 2: from the whole" or "by the recursion"}; 0: not to be trusted
 };
 
+static_assert(sizeof(gram_shared) <= ${GRAM_STATE}, "what the family reserves");
+
 // This warp's share of G over its row tiles from `tile0` on, into its part of red (fused_partial): the 16 x 16 blocks on and above the diagonal.
 % if WHOLE then
 // The two tiles before those, the top block's, go to two more shares.
@@ -189,14 +191,16 @@ QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s)
 // v: where V's planes go (fused_reflectors), or null. They are made before V is known to be good; as soon as it is, leave() may send them, by bulk copies, too.
 % end
 % if EARLY then
-// Meanwhile, once they are there, the last four warps, which have the fewest rows, can look at them.
+// Meanwhile, once they are there, the last four warps, which have the fewest rows, can look at them. These have not given V2's rows, in c, to the panel on return.
 % end
-${DIRECT and "template <class LEAVE" .. (EARLY and ", class MEANWHILE" or "") .. "> " or ""}QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau${DIRECT and ", u8 *v, LEAVE leave" or ""}${EARLY and ", MEANWHILE meanwhile" or ""})
+${DIRECT and "template <class LEAVE" .. (EARLY and ", class MEANWHILE" or "") .. "> " or ""}QRS_DEV bool gram_finish(${EARLY and "fused_tile &c, " or ""}float *panel, int first, gram_shared *s, float *tau${DIRECT and ", u8 *v, LEAVE leave" or ""}${EARLY and ", MEANWHILE meanwhile" or ""})
 {
     const int l = lane(), w = warp(), tile0 = first / 16;
     if (!s->good)
         return false;
+% if not EARLY then
     fused_tile c;
+% end
     gram_apply(c, panel, tile0, s->m);
 % if DIRECT then
     if (v) {
@@ -271,8 +275,7 @@ ${DIRECT and "template <class LEAVE" .. (EARLY and ", class MEANWHILE" or "") ..
     if (v && w >= 4) {
         meanwhile();
         bar_wait(13, ${32 * W});
-        if (!s->fine)
-            return false;
+        return s->fine;
     } else {
 % else
     {
@@ -299,11 +302,20 @@ ${DIRECT and "template <class LEAVE" .. (EARLY and ", class MEANWHILE" or "") ..
 % end
     }
 
+% if EARLY then
+    if (w < 4)
+        #pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const int at = (16 * i + ((int)threadIdx.x >> 3)) * 36 + ((int)threadIdx.x & 7) * 4;
+            *(f32x4 *)(panel + at) = *(const f32x4 *)(s->rv + at);
+        }
+% else
 % for e = 0, 255, 32 * W do
     if (const int e = (int)threadIdx.x + ${e}; ${W > 8 and "e < 256" or "true"}) {
         const int at = (e >> 3) * 36 + (e & 7) * 4;
         *(f32x4 *)(panel + at) = *(const f32x4 *)(s->rv + at);
     }
+% end
 % end
     fused_give(c, panel - first * 36, tile0 + 2);
     return true;

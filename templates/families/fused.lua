@@ -101,6 +101,7 @@ local function layout(shape, device, p)
   v.RED = v.LASTS and "(float *)(smem + " .. v.O_SUM .. ")" or "tile" -- sums that are formed while the tile is filled, if it can be helped
   -- The recursion is at work when no finished panel's V has to be in shared memory, so a stage of V has room for it.
   local state = v.GRAM and GRAM_BYTES + w * 256 or 0
+  v.GRAM_STATE = state
   v.O_GRAM = not v.RESIDENT and v.STAGE >= state and v.O_V or take(state)
   -- V's planes are made from the products that V2 is of: where they stay, or in the second stage, whence they leave. Then T's sums have a place of their own,
   -- or the recursion's, unless the next block's first V may come there meanwhile.
@@ -108,7 +109,7 @@ local function layout(shape, device, p)
   local room = not v.OVERLAP and v.STAGE >= t_sums or v.OVERLAP and at + t_sums + 2 * v.TILE <= device.smem_optin
   v.DIRECT = v.GRAM and device.arch >= 90 and (v.RESIDENT or v.CLUSTER > 1 and v.STAGES == 2 and v.O_GRAM == v.O_V and room)
   -- V'V is formed while it is decided whether V is good, where its sums have a place of their own (with V in scratch it loses more in blocks that wait for nobody).
-  v.EARLY = v.DIRECT and v.LASTS and w == 8 and v.RESIDENT
+  v.EARLY = v.DIRECT and v.OVERLAP and w == 8 and v.RESIDENT
   v.T_RED = v.RED
   if v.DIRECT and not v.RESIDENT then v.T_RED = "(float *)(smem + " .. (v.OVERLAP and take(t_sums) or v.O_GRAM) .. ")" end
   v.T_BYTES = v.KP * 4096
@@ -405,10 +406,15 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
 % if not LASTS then
             fused_give(c, tile, 0);
 % end
-        } else if (k < ${KP}) { // a zero block stays zero under any reflector
-            matrix.zero |= 1u << k;
-            if (tid < 32)
-                stau[tid] = 0.0f;
+        } else {
+            if (k < ${KP}) { // a zero block stays zero under any reflector
+                matrix.zero |= 1u << k;
+                if (tid < 32)
+                    stau[tid] = 0.0f;
+            }
+% if GRAM and LASTS then
+            block_sync(); // the block before it has left
+% end
         }
         const bool last = k + ${CLUSTER} >= ${NP};
         const i64 b_next = last ? b + gridDim.x${CLUSTER > 1 and " / " .. CLUSTER or ""} : b;
@@ -456,26 +462,36 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
         bool left = k >= ${USED};
 % end
 % if DIRECT and CLUSTER > 1 then
-        const auto send = [&] { // the last warp has the fewest row tiles
+        const auto send = [&] { // by a warp that does not make T
             if (tid == ${EARLY and 96 or THREADS - 32} && !left)
                 fused_send(${RESIDENT and "k" or "matrix, k, planes"});
         };
 % elseif DIRECT then
         const auto send = [] {};
 % end
+% if EARLY then
+        fused_tile v2;
+        bool by_gram = false, given = false; // given: V2's rows are, but for those of the warps that make T
+% end
         if (factor) {
 % if GRAM then
 % if EARLY then
             const auto shares = [&] { fused_shares(planes, rows, ${T_RED}); };
+            by_gram = gram_finish(v2, panel, first, gs, stau, left ? nullptr : planes, send, shares);
+            given = by_gram && !left;
+% else
+            const bool by_gram = gram_finish(panel, first, gs, stau${DIRECT and ", left ? nullptr : planes, send" or ""});
 % end
-            const bool by_gram = gram_finish(panel, first, gs, stau${DIRECT and ", left ? nullptr : planes, send" or ""}${EARLY and ", shares" or ""});
             if (!by_gram)
                 flags |= 2;
             if (!by_gram)
 % end
             fused_rows(panel, rows, ${K} - first < 32 ? ${K} - first : 32, (fused_step *)(smem + ${O_STEP}), stau);
-% if DIRECT and LASTS and W > 4 and (RESIDENT or OVERLAP) then
-            if (by_gram && !left && warp() ${EARLY and ">=" or "<"} 4)
+% if EARLY then
+            if (!given)
+                block_sync();
+% elseif DIRECT and W > 4 and OVERLAP then
+            if (by_gram && !left && warp() < 4)
                 bar_arrive(14, ${THREADS}); // T needs nothing of the panel
             else
                 bar_sync(14, ${THREADS});
@@ -523,7 +539,17 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
 % if not EARLY then
                 fused_shares(${from}, rows, ${T_RED});
 % end
+% if EARLY then
+                const auto rest = [&] {
+                    if (given) {
+                        fused_give(v2, tile, 2 * k + 2);
+                        bar_arrive(14, ${THREADS});
+                    }
+                };
+                fused_build_t(stau, ${T_RED}, ${T_RED} + 4096, ${t_at}, 2 * k + 2 <= ${(MT // 16 - 1 - 4) // W * W + 4}, rest);
+% else
                 fused_build_t(stau, ${T_RED}, ${T_RED} + 4096, ${t_at});
+% end
             }
 % if CLUSTER > 1 and not RESIDENT then
             fused_announce({tid, 128, (int)warp(), 4, 1}, fused_t_ready(k));
@@ -544,6 +570,10 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
 % if OVERLAP then
         // Who does not make T.
         const fused_team writers = k < ${USED} ? ${EARLY and "fused_team{tid, 128, (int)warp(), 4, 2}" or "fused_team{tid - 128, " .. THREADS - 128 .. ", (int)warp() - 4, " .. W - 4 .. ", 2}"} : fused_all();
+% if EARLY then
+        if (given && warp() < 4)
+            bar_sync(14, ${THREADS});
+% end
         if (${EARLY and "writers.thread < writers.threads" or "writers.thread >= 0"})
             fused_leave(writers, tile, h + b * stride_h, ldh, k, scales->exponent, tau + b * stride_tau, stau);
 % else

@@ -1,4 +1,4 @@
-#line 249 "families/fused.lua"
+#line 259 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -6,9 +6,11 @@
 #include "device/mma.cuh"
 #include "device/copy.cuh"
 #include "device/launch.cuh"
-#line 262 "families/fused.lua"
+#line 272 "families/fused.lua"
+#include "device/stmatrix.cuh"
+#line 275 "families/fused.lua"
 #include "device/cluster.cuh"
-#line 264 "families/fused.lua"
+#line 277 "families/fused.lua"
 
 using namespace qrs;
 
@@ -106,7 +108,7 @@ QRS_DEV float times(power_of_two f, float x)
 // halves of split fp16 operands away from fp16's subnormals.
 #define QRS_LIFT 6
 
-typedef float fused_tile[2][2][2][4];
+typedef float fused_tile[2][3][2][4];
 
 // The warps that do something together: all of the block, or some of them (barrier: theirs, 0 for the block's).
 struct fused_team {
@@ -125,8 +127,6 @@ QRS_DEV void fused_sync(fused_team team)
 #line 37 "blocks/fused_load.cuh"
 QRS_DEV void fused_request(fused_team team, float *tile, const float *a, i64 lda, int first)
 {
-#line 40 "blocks/fused_load.cuh"
-    const int left = 176 - first;
 #line 42 "blocks/fused_load.cuh"
     const saddr to = to_saddr(tile);
     a += first;
@@ -136,12 +136,12 @@ QRS_DEV void fused_request(fused_team team, float *tile, const float *a, i64 lda
         saddr at = to + row * 144 + column * 4;
         a += row * lda + column;
         #pragma unroll 2
-        for (int i = row; i < 192; i += rows, at += rows * 144, a += rows * lda)
-            cp_async16_or_zero(at, a, i < 176 && column < left);
+        for (int i = row; i < 352; i += rows, at += rows * 144, a += rows * lda)
+            cp_async16(at, a);
     } else {
         #pragma unroll 1
-        for (int e = team.thread; e < 6144; e += team.threads)
-            cp_async4_or_zero(to + (e >> 5) * 144 + (e & 31) * 4, a + (e >> 5) * lda + (e & 31), (e >> 5) < 176 && (e & 31) < left);
+        for (int e = team.thread; e < 11264; e += team.threads)
+            cp_async4(to + (e >> 5) * 144 + (e & 31) * 4, a + (e >> 5) * lda + (e & 31));
     }
 #line 64 "blocks/fused_load.cuh"
 }
@@ -162,7 +162,7 @@ QRS_DEV int fused_exponents(fused_team team, const float *tile, fused_scales *s,
     const int row = (int)lane() >> 3, column = ((int)lane() & 7) * 4; // four rows at a time, four columns a lane
     f32x4 most4 = {0.0f, 0.0f, 0.0f, 0.0f}, odd4 = most4;             // odd4: NaN once something is not finite
     #pragma unroll 4
-    for (int i = 4 * team.warp + row; i < 192; i += 4 * team.warps) {
+    for (int i = 4 * team.warp + row; i < 352; i += 4 * team.warps) {
         const f32x4 v = *(const f32x4 *)(tile + i * 36 + column);
         most4 = {fmaxf(most4.x, fabsf(v.x)), fmaxf(most4.y, fabsf(v.y)), fmaxf(most4.z, fabsf(v.z)), fmaxf(most4.w, fabsf(v.w))};
         odd4 = {fmaf(v.x, 0.0f, odd4.x), fmaf(v.y, 0.0f, odd4.y), fmaf(v.z, 0.0f, odd4.z), fmaf(v.w, 0.0f, odd4.w)};
@@ -172,7 +172,7 @@ QRS_DEV int fused_exponents(fused_team team, const float *tile, fused_scales *s,
     float most = 0.0f;
     if (odd) { // rare: column `lane` again, what is finite of it
         #pragma unroll 1
-        for (int i = 4 * team.warp; i < 192; i += (i & 3) == 3 ? 4 * team.warps - 3 : 1) {
+        for (int i = 4 * team.warp; i < 352; i += (i & 3) == 3 ? 4 * team.warps - 3 : 1) {
             const float v = fabsf(tile[i * 36 + lane()]);
             most = fmaxf(most, v <= 0x1.fffffep127f ? v : 0.0f);
         }
@@ -215,8 +215,8 @@ QRS_DEV void fused_take(fused_tile &c, const float *tile, int ex)
     for (int s = 0; s < 4; s++) {
         const power_of_two f = make_power_of_two(QRS_LIFT - shfl(ex, 8 * s + (int)(lane() >> 2)));
         #pragma unroll
-        for (int i = 0; i < 2; i++) {
-            const bool in = i * 8 + (int)warp() < 12;
+        for (int i = 0; i < 3; i++) {
+            const bool in = i * 8 + (int)warp() < 22;
             #pragma unroll
             for (int n = 0; n < 2; n++)
                 #pragma unroll
@@ -225,13 +225,34 @@ QRS_DEV void fused_take(fused_tile &c, const float *tile, int ex)
         }
     }
 }
+#line 146 "blocks/fused_load.cuh"
+// Scales this warp's rows in place: for a block that no reflector has touched yet.
+QRS_DEV void fused_scale(float *tile, int ex)
+{
+    const int column = ((int)lane() & 7) * 4;
+    power_of_two f[4];
+    #pragma unroll
+    for (int u = 0; u < 4; u++)
+        f[u] = make_power_of_two(QRS_LIFT - shfl(ex, column + u));
+    #pragma unroll 1
+    for (int i = (int)warp(); i < 22; i += 8) {
+        f32x4 *at = (f32x4 *)(tile + (16 * i + ((int)lane() >> 3)) * 36 + column), v[4];
+        #pragma unroll
+        for (int r = 0; r < 4; r++)
+            v[r] = at[36 * r];
+        #pragma unroll
+        for (int r = 0; r < 4; r++)
+            at[36 * r] = {times(f[0], v[r].x), times(f[1], v[r].y), times(f[2], v[r].z), times(f[3], v[r].w)};
+    }
+}
+#line 166 "blocks/fused_load.cuh"
 // Row tiles from tile0 on.
 QRS_DEV void fused_give(const fused_tile &c, float *tile, int tile0)
 {
     float *at = tile + fused_place();
     #pragma unroll
-    for (int i = 0; i < 2; i++)
-        if (i * 8 + (int)warp() >= tile0 && i * 8 + (int)warp() < 12)
+    for (int i = 0; i < 3; i++)
+        if (i * 8 + (int)warp() >= tile0 && i * 8 + (int)warp() < 22)
             #pragma unroll
             for (int s = 0; s < 4; s++)
                 #pragma unroll
@@ -258,9 +279,9 @@ QRS_DEV void fused_out(fused_team team, const float *tile, float *h, i64 ldh, in
             f[u] = make_power_of_two(exponent[column + u] - QRS_LIFT);
         const float *from = tile + row * 36 + column;
         float *to = h + row * ldh + first + column;
-        if (first + column < 176)
+        if (first + column < 352)
             #pragma unroll 2
-            for (int i = row; i < 176; i += 4 * team.warps, from += 144 * team.warps, to += 4 * team.warps * ldh) {
+            for (int i = row; i < 352; i += 4 * team.warps, from += 144 * team.warps, to += 4 * team.warps * ldh) {
                 f32x4 x = *(const f32x4 *)from;
                 if (i < top + 32) {
                     x.x = i > top + column ? x.x : times(f[0], x.x);
@@ -275,9 +296,9 @@ QRS_DEV void fused_out(fused_team team, const float *tile, float *h, i64 ldh, in
 #line 34 "blocks/fused_out.cuh"
     const power_of_two f = make_power_of_two(exponent[l] - QRS_LIFT);
     float *to = h + w * ldh + first + l;
-    if (first + l < 176)
+    if (first + l < 352)
         #pragma unroll 4
-        for (int i = w; i < 176; i += team.warps, to += team.warps * ldh) {
+        for (int i = w; i < 352; i += team.warps, to += team.warps * ldh) {
             const float x = tile[i * 36 + l];
             *to = i > top + l ? x : times(f, x);
         }
@@ -288,16 +309,16 @@ QRS_DEV void fused_out(fused_team team, const float *tile, float *h, i64 ldh, in
 QRS_DEV void fused_leave(fused_team team, const float *tile, float *h, i64 ldh, int k, const int *exponent, float *tau, const float *stau)
 {
     const int first = 32 * k;
-    fused_out(team, tile, h, ldh, first, k < 6 ? first : 192, exponent);
-    if (team.thread < 32 && first + team.thread < 176)
+    fused_out(team, tile, h, ldh, first, k < 11 ? first : 352, exponent);
+    if (team.thread < 32 && first + team.thread < 352)
         tau[first + team.thread] = stau[team.thread];
 }
 
 QRS_DEV int fused_chunk(int row, int chunk) { return row * 64 + ((chunk ^ ((row >> 1) & 3)) << 4); }
 
-// V from the tile's rows of the panel into planes of fp16, scaled by 2^LIFT, layout as in fused_apply.cuh. v: in shared memory, and, where CTAs share a
-// matrix, the same place in all others, counted on their mbarriers `bar`; or, when it does not stay there, in scratch.
-QRS_DEV void fused_reflectors(fused_team team, const float *panel, int rows, u8 *v, saddr bar)
+// V from the tile's rows of the panel into planes of fp16, scaled by 2^LIFT, layout as in fused_apply.cuh. v: in shared memory.
+#line 71 "blocks/fused_out.cuh"
+QRS_CALL void fused_reflectors(fused_team team, const float *panel, int rows, u8 *v)
 {
     #pragma unroll 1
     for (int start = team.thread; start < rows * 4; start += 4 * team.threads) { // four chunks at once: their loads first
@@ -327,19 +348,9 @@ QRS_DEV void fused_reflectors(fused_team team, const float *panel, int rows, u8 
             split_f16(y[c][6], y[c][7], hi.w, lo.w);
             const int at = fused_chunk(i, e & 3);
             *(u32x4 *)(v + at) = hi;
-#line 100 "blocks/fused_out.cuh"
-            *(u32x4 *)(v + 43008 + at) = lo;
-#line 103 "blocks/fused_out.cuh"
-            #pragma unroll
-            for (int other = 1; other < 2; other++) {
-                const int rank = cluster_rank() ^ other;
-                const u32 to = cluster_map(to_saddr(v), rank) + at, ready = cluster_map(bar, rank);
-                st_async(to, hi, ready);
-#line 109 "blocks/fused_out.cuh"
-                st_async(to + 43008, lo, ready);
-#line 111 "blocks/fused_out.cuh"
-            }
-#line 113 "blocks/fused_out.cuh"
+#line 102 "blocks/fused_out.cuh"
+            *(u32x4 *)(v + 22528 + at) = lo;
+#line 115 "blocks/fused_out.cuh"
         }
     }
 }
@@ -390,12 +401,13 @@ template <int NT> QRS_DEV void fused_products(float (&acc)[2][NT][4], const u32 
             mma_f16(acc[mt][n], a[mt], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
 }
 
-// p: the finished panel, applied to rows 32 p on. v: its V; lo plane 43008 bytes further. red: W x 4 KB; ws: 4 KB; wp: 2 KB a plane; t: T in fp16 as
-// V is, its low plane 2 KB further, there once t_ready (if not 0) completes its phase of the given parity. Synchronises three times; on return other
+// p: the finished panel, applied to rows 32 p on. v: its V; lo plane 22528 bytes further. red: W x 4 KB; ws: 4 KB; wp: 2 KB a plane; t: T in fp16 as
+// V is, its low plane 2 KB further, there once t_ready (if not 0) completes its phase of the given parity; late: null, or where it then is to be copied from. Synchronises three times; on return other
 // warps may still read v and wp.
-QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const u8 *t, saddr t_ready, u32 parity)
+QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const u8 *t, saddr t_ready, u32 parity, const u8 *late)
 {
     const int w = warp(), l = lane();
+#line 75 "blocks/fused_apply.cuh"
     // One half of V's columns at a time: with all 32, the accumulators would push C out of the registers two CTAs leave.
     #pragma unroll 1
     for (int half = 0; half < 1; half++) {
@@ -409,47 +421,56 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     acc[mt][n][e] = 0.0f;
         const saddr v1 = v + (w * 16 - 32 * p) * 64 + fused_chunk(l & 15, l >> 4);
         #pragma unroll
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 3; i++) {
             const int tile = i * 8 + w;
-            if (tile >= 2 * p && tile < 12) {
+            if (tile >= 2 * p && tile < 22) {
+#line 97 "blocks/fused_apply.cuh"
                 u32 a[2][4];
-#line 71 "blocks/fused_apply.cuh"
+#line 99 "blocks/fused_apply.cuh"
                 u32 al[2][4];
-#line 73 "blocks/fused_apply.cuh"
+#line 101 "blocks/fused_apply.cuh"
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++)
                     #pragma unroll
                     for (int x = 0; x < 4; x++) {
                         const float *y = &c[mt][i][x >> 1][(x & 1) * 2];
-#line 79 "blocks/fused_apply.cuh"
+#line 107 "blocks/fused_apply.cuh"
                         split_f16(y[0], y[1], a[mt][x], al[mt][x]);
-#line 83 "blocks/fused_apply.cuh"
+#line 111 "blocks/fused_apply.cuh"
                     }
+#line 113 "blocks/fused_apply.cuh"
                 // One term after another: products into the same sums are as far apart as can be.
                 u32 b[2][4];
                 #pragma unroll
                 for (int n = 0; n < 2; n++)
                     ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * 8192);
                 fused_products<4>(acc, a, b);
-#line 91 "blocks/fused_apply.cuh"
+#line 120 "blocks/fused_apply.cuh"
                 fused_products<4>(acc, al, b);
                 #pragma unroll
                 for (int n = 0; n < 2; n++)
-                    ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * 8192 + 43008);
+                    ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * 8192 + 22528);
                 fused_products<4>(acc, a, b);
-#line 97 "blocks/fused_apply.cuh"
+#line 126 "blocks/fused_apply.cuh"
             }
         }
         fused_partial(red, acc, 4 * half);
     }
-#line 109 "blocks/fused_apply.cuh"
+#line 131 "blocks/fused_apply.cuh"
+    if (late) {
+        mbar_wait_cluster(t_ready, parity);
+        for (int i = (int)threadIdx.x; i < 256; i += 256)
+            cp_async16(to_saddr(t) + 16 * i, late + 16 * i);
+        cp_async_commit();
+    }
+#line 138 "blocks/fused_apply.cuh"
     block_sync();
 
     // W^T, rows C's columns: sums, four a thread, and both halves of them in fp16 where the sums in `ws` were.
     // Both V and C carry 2^LIFT; 2^4 of the product's stays, for the low halves' sake.
     u8 *wt = (u8 *)ws;
-    #pragma unroll
-    for (int e = (int)threadIdx.x; e < 256; e += 256) {
+#line 144 "blocks/fused_apply.cuh"
+    if (const int e = (int)threadIdx.x + 0; true) {
         const int r = e >> 3, n = e & 7;
         const f32x4 y = fused_total<8>(red, r, 4 * n);
         u32x2 hi, lo;
@@ -459,16 +480,16 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         *(u32x2 *)to = hi;
         *(u32x2 *)(to + 2048) = lo;
     }
-#line 129 "blocks/fused_apply.cuh"
+#line 156 "blocks/fused_apply.cuh"
+    if (late)
+        cp_async_wait<0>();
+#line 159 "blocks/fused_apply.cuh"
     block_sync();
 
     // W'^T = W^T T with three products whatever the update takes: they are few, and two roundings more would cost accuracy. A warp forms tiles of 16 x 8;
     // the minus sign makes the second product an accumulation.
     const saddr wa = to_saddr(wp);
-#line 135 "blocks/fused_apply.cuh"
-    if (t_ready)
-        mbar_wait(t_ready, parity);
-#line 141 "blocks/fused_apply.cuh"
+#line 171 "blocks/fused_apply.cuh"
     #pragma unroll
     for (int tile = w; tile < 8; tile += 8) {
         const int mt = tile & 1, n = tile >> 1;
@@ -496,9 +517,9 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
             u32 hi, lo;
             split_f16(-0x1p-4f * d[2 * h], -0x1p-4f * d[2 * h + 1], hi, lo);
             *(u32 *)at = hi;
-#line 169 "blocks/fused_apply.cuh"
+#line 199 "blocks/fused_apply.cuh"
             *(u32 *)(at + 2048) = lo;
-#line 171 "blocks/fused_apply.cuh"
+#line 201 "blocks/fused_apply.cuh"
         }
     }
     block_sync();
@@ -510,16 +531,16 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         #pragma unroll
         for (int mt = 0; mt < 2; mt++)
             ldmatrix_x4(a[mt], wa + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
-#line 183 "blocks/fused_apply.cuh"
+#line 213 "blocks/fused_apply.cuh"
         u32 al[2][4];
         #pragma unroll
         for (int mt = 0; mt < 2; mt++)
             ldmatrix_x4(al[mt], wa + 2048 + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
-#line 188 "blocks/fused_apply.cuh"
+#line 218 "blocks/fused_apply.cuh"
         #pragma unroll
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 3; i++) {
             const int tile = i * 8 + w;
-            if (tile >= 2 * p && tile < 12) {
+            if (tile >= 2 * p && tile < 22) {
                 u32 b[4];
                 ldmatrix_x4(b, (kk ? v2 ^ 32 : v2) + i * 8192);
                 #pragma unroll
@@ -527,20 +548,20 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     mma_f16(c[mt][i][0], a[mt], b[0], b[1]);
                     mma_f16(c[mt][i][1], a[mt], b[2], b[3]);
                 }
-#line 200 "blocks/fused_apply.cuh"
+#line 230 "blocks/fused_apply.cuh"
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++) {
                     mma_f16(c[mt][i][0], al[mt], b[0], b[1]);
                     mma_f16(c[mt][i][1], al[mt], b[2], b[3]);
                 }
                 u32 bl[4];
-                ldmatrix_x4(bl, (kk ? v2 ^ 32 : v2) + 43008 + i * 8192);
+                ldmatrix_x4(bl, (kk ? v2 ^ 32 : v2) + 22528 + i * 8192);
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++) {
                     mma_f16(c[mt][i][0], a[mt], bl[0], bl[1]);
                     mma_f16(c[mt][i][1], a[mt], bl[2], bl[3]);
                 }
-#line 213 "blocks/fused_apply.cuh"
+#line 243 "blocks/fused_apply.cuh"
             }
         }
     }
@@ -585,110 +606,104 @@ QRS_DEV void gram_multiply(float (&d)[4], const gram_left &a, const gram_right &
 }
 
 #line 1 "blocks/t_blocks.cuh"
-// T of a panel from V'V and tau, by blocks of 8 columns.
+// T of a panel of 32 columns from V'V and tau, by two blocks of 16.
 //
-// Parameters: B columns; LDG, LDT: rows of V'V and of T lie so far apart, even.
-// T = (I + D striu(V'V))^-1 D with D = diag(tau) (Schreiber and Van Loan's compact WY). With Y the identity at first, a block J at a time:
-//   T[:,J] = Y[:,J] T_J and Y[:,n] -= T[:,J] V'V[J,n] for the columns n behind, T_J being the T of the block alone.
-// The T_J are independent, and so are T's rows: a warp finds one T_J, then a warp 16 rows of T without waiting for another. Products are tensor cores': three of
-// TF32 (gram_small.cuh). tau = 0 gives a zero row and column.
-#line 9 "blocks/t_blocks.cuh"
-typedef float t_block[8][8];
+// Parameters: LDG, LDT: rows of V'V and of T lie so far apart, multiples of 4.
+// T = (I + D striu(V'V))^-1 D with D = diag(tau) (Schreiber and Van Loan's compact WY), so T's rows are independent of each other: t_j = -tau_j sum_{k<j} t_k (V'V)_kj
+// behind t_i = tau_i in row i. A lane finds a row of a diagonal block so: one multiplication and one addition a column. What is between the blocks is
+// -T_1 (V'V)_12 T_2, by tensor cores (gram_small.cuh), transposed, so that what comes out of the first product is an operand of the second. tau = 0 gives a zero
+// row and column.
 
-// One warp: T of 8 columns from the diagonal block of V'V at gram and their tau.
-QRS_DEV void t_diagonal(const float *gram, const float *tau, t_block &to)
+// One warp. gram: V'V on and above the diagonal. t: T; its lower left quarter is left alone.
+QRS_DEV void t_of_panel(const float *gram, const float *tau, float *t)
 {
-    const int g = (int)lane() >> 2, q = (int)lane() & 3; // lane = row g, columns 2 q, 2 q + 1
-    float t[2] = {0.0f, 0.0f}, sum[2] = {0.0f, 0.0f};    // of T, and of T striu(V'V)
-    #pragma unroll
-    for (int k = 0; k < 8; k += 2) {
-        const f32x2 f = *(const f32x2 *)(tau + k), row0 = *(const f32x2 *)(gram + k * 36 + 2 * q), row1 = *(const f32x2 *)(gram + (k + 1) * 36 + 2 * q);
-        const float corner = gram[k * 36 + k + 1], s0 = shfl(sum[0], 4 * g + k / 2), s1 = shfl(sum[1], 4 * g + k / 2);
-        const float x = g == k ? f.x : g < k ? -f.x * s0 : 0.0f, y = g == k + 1 ? f.y : g <= k ? -f.y * fmaf(x, corner, s1) : 0.0f;
-        sum[0] = fmaf(y, row1.x, fmaf(x, row0.x, sum[0]));
-        sum[1] = fmaf(y, row1.y, fmaf(x, row0.y, sum[1]));
-        t[0] = 2 * q == k ? x : t[0];
-        t[1] = 2 * q == k ? y : t[1];
-    }
-    *(f32x2 *)(to[g] + 2 * q) = {t[0], t[1]};
-}
-
-// Warp w of 2: rows 16 w.. of T to t.
-QRS_DEV void t_rows(const float *gram, const t_block *blocks, float *t, int w)
-{
-    const int g = (int)lane() >> 2, q = (int)lane() & 3;
-    float y[4][4]; // of the n-th block of columns, counted from the block at work: rows g and g + 8
-    #pragma unroll
-    for (int n = 0; n < 4; n++)
+    const int l = (int)lane(), g = l >> 2, q = l & 3, first = l & 16, i = l & 15;
+    {
+        const float *from = gram + first * 37;
+        float row[16], sum[16];
         #pragma unroll
-        for (int e = 0; e < 4; e++)
-            y[n][e] = n == e >> 1 && g == 2 * q + (e & 1) ? 1.0f : 0.0f;
-    t += (16 * w + g) * 36 + 2 * q;
-    #pragma unroll 1
-    for (int block = 0; block < 4; block++) {
-        float x[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-        if (block >= 2 * w) { // else it is below the diagonal
-            gram_left a;
-            gram_right b[4];
-            gram_operand(b[0], blocks[block][2 * q][g], blocks[block][2 * q + 1][g]);
-            const float *from = gram + (8 * block + 2 * q) * 36 + 8 * block + g;
+        for (int j = 0; j < 16; j++)
+            sum[j] = 0.0f;
+        #pragma unroll
+        for (int k = 0; k < 16; k += 4) {
+            const f32x4 f = *(const f32x4 *)(tau + first + k);
             #pragma unroll
-            for (int n = 1; n < 4; n++)
-                gram_operand(b[n], block + n < 4 ? from[8 * n] : 0.0f, block + n < 4 ? from[36 + 8 * n] : 0.0f);
-            gram_operand(a, y[0][0], y[0][2], y[0][1], y[0][3]);
-            float small[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-            mma_tf32(small, a.hi, b[0].lo[0], b[0].lo[1]);
-            mma_tf32(x, a.hi, b[0].hi[0], b[0].hi[1]);
-            mma_tf32(small, a.lo, b[0].hi[0], b[0].hi[1]);
-            #pragma unroll
-            for (int e = 0; e < 4; e++)
-                x[e] += small[e];
-            gram_operand(a, -x[0], -x[2], -x[1], -x[3]);
-            #pragma unroll
-            for (int n = 1; n < 4; n++)
+            for (int e = 0; e < 4; e++) {
+                const float of = e == 0 ? f.x : e == 1 ? f.y : e == 2 ? f.z : f.w;
+                row[k + e] = i == k + e ? of : -of * sum[k + e]; // before column i all sums are zero
                 #pragma unroll
-                for (int e = 0; e < 4; e++)
-                    y[n - 1][e] = y[n][e];
-            // One term after another: products into the same sums are as far apart as can be.
-            #pragma unroll
-            for (int n = 1; n < 4; n++)
-                mma_tf32(y[n - 1], a.hi, b[n].lo[0], b[n].lo[1]);
-            #pragma unroll
-            for (int n = 1; n < 4; n++)
-                mma_tf32(y[n - 1], a.lo, b[n].hi[0], b[n].hi[1]);
-            #pragma unroll
-            for (int n = 1; n < 4; n++)
-                mma_tf32(y[n - 1], a.hi, b[n].hi[0], b[n].hi[1]);
+                for (int j = k; j < 16; j += 4) {
+                    const f32x4 v = *(const f32x4 *)(from + (k + e) * 36 + j);
+                    sum[j] = fmaf(row[k + e], v.x, sum[j]);
+                    sum[j + 1] = fmaf(row[k + e], v.y, sum[j + 1]);
+                    sum[j + 2] = fmaf(row[k + e], v.z, sum[j + 2]);
+                    sum[j + 3] = fmaf(row[k + e], v.w, sum[j + 3]);
+                }
+            }
         }
         #pragma unroll
-        for (int half = 0; half < 2; half++)
-            *(f32x2 *)(t + 8 * half * 36 + 8 * block) = {x[2 * half], x[2 * half + 1]};
+        for (int j = 0; j < 16; j += 4)
+            *(f32x4 *)(t + l * 36 + first + j) = {row[j], row[j + 1], row[j + 2], row[j + 3]};
     }
+    warp_sync();
+    // (T_1 (V'V)_12 T_2)' = (T_2' (V'V)_12') T_1'
+    gram_left a[2];
+    float x[2][4] = {}, small[2][4] = {};
+    #pragma unroll
+    for (int k = 0; k < 2; k++) {
+        const float *of = t + (16 + 8 * k + 2 * q) * 36 + 16 + g;
+        gram_operand(a[k], of[0], of[8], of[36], of[44]);
+    }
+    #pragma unroll
+    for (int k = 0; k < 2; k++)
+        #pragma unroll
+        for (int n = 0; n < 2; n++) {
+            const f32x2 v = *(const f32x2 *)(gram + (8 * n + g) * 36 + 16 + 8 * k + 2 * q);
+            gram_right b;
+            gram_operand(b, v.x, v.y);
+            mma_tf32(small[n], a[k].hi, b.lo[0], b.lo[1]);
+            mma_tf32(x[n], a[k].hi, b.hi[0], b.hi[1]);
+            mma_tf32(small[n], a[k].lo, b.hi[0], b.hi[1]);
+        }
+    float y[2][4] = {};
+    #pragma unroll
+    for (int k = 0; k < 2; k++)
+        gram_operand(a[k], x[k][0] + small[k][0], x[k][2] + small[k][2], x[k][1] + small[k][1], x[k][3] + small[k][3]);
+    #pragma unroll
+    for (int n = 0; n < 2; n++)
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            small[n][e] = 0.0f;
+    #pragma unroll
+    for (int k = 0; k < 2; k++)
+        #pragma unroll
+        for (int n = 0; n <= k; n++) {
+            const f32x2 v = *(const f32x2 *)(t + (8 * n + g) * 36 + 8 * k + 2 * q);
+            gram_right b;
+            gram_operand(b, v.x, v.y);
+            mma_tf32(small[n], a[k].hi, b.lo[0], b.lo[1]);
+            mma_tf32(y[n], a[k].hi, b.hi[0], b.hi[1]);
+            mma_tf32(small[n], a[k].lo, b.hi[0], b.hi[1]);
+        }
+    #pragma unroll
+    for (int n = 0; n < 2; n++)
+        #pragma unroll
+        for (int e = 0; e < 4; e++)
+            t[(8 * n + 2 * q + (e & 1)) * 36 + 16 + g + 8 * (e >> 1)] = -(y[n][e] + small[n][e]);
 }
 #line 1 "blocks/fused_t.cuh"
 // T of a panel from V and tau.
 //
 // Parameters: PRODUCTS, RESIDENT, CLUSTER, LASTS (shares of V'V have a place beside the panel).
-// T itself by blocks of 8 columns (t_blocks.cuh), instead of a chain of 32.
+// T itself by one warp (t_blocks.cuh).
 
-// A lane's 16 of 16 rows by 32 columns: x[u][n][e] is at row 8 n + e, column 8 u.
-QRS_DEV void fused_pick(float (&x)[4][2][2], const float *at)
-{
-    #pragma unroll
-    for (int u = 0; u < 4; u++)
-        #pragma unroll
-        for (int n = 0; n < 2; n++)
-            #pragma unroll
-            for (int e = 0; e < 2; e++)
-                x[u][n][e] = at[n * 288 + e * 36 + 8 * u];
-}
+#line 19 "blocks/fused_t.cuh"
 
-// Four warps, the block's first: T from the panel (rows 36 apart; V below its diagonal) and tau. red: 4 x 4 KB, s: 32 rows of 36 floats. Planes of
-// fp16 go to `planes`, and there in the other CTAs too, counted on their mbarriers `bar`.
-QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float *red, float *s, u8 *planes, saddr bar)
+// Four warps, the block's first: their shares of V'V, the 16 x 16 blocks on and above the diagonal, from V's planes (shared memory), to
+// red: 4 x 4 KB. Products of the halves that V's planes have.
+QRS_DEV void fused_shares(const u8 *v, int rows, float *red)
 {
-    const int l = lane(), w = warp(), g = l >> 2, q = l & 3;
-    // V'V, the 16 x 16 blocks on and above the diagonal, from the halves that the planes of V have.
+    const int l = lane(), w = (int)warp();
     float acc[2][4][4];
     #pragma unroll
     for (int mt = 0; mt < 2; mt++)
@@ -697,49 +712,40 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
             #pragma unroll
             for (int e = 0; e < 4; e++)
                 acc[mt][n][e] = 0.0f;
-    float x[4][2][2]; // rows ahead by one turn
-    const float *at = panel + (16 * w + 2 * q) * 36 + g;
-    if (16 * w < rows)
-        fused_pick(x, at);
+#line 34 "blocks/fused_t.cuh"
+    const saddr at = to_saddr(v) + fused_chunk((l >> 4) * 8 + (l & 7), l >> 3 & 1);
     #pragma unroll 1
     for (int i = 16 * w; i < rows; i += 64) {
-        if (i < 32)
-            #pragma unroll
-            for (int u = 0; u < 4; u++)
-                #pragma unroll
-                for (int n = 0; n < 2; n++)
-                    #pragma unroll
-                    for (int e = 0; e < 2; e++) {
-                        const int below = i + 2 * q + 8 * n + e - 8 * u - g;
-                        x[u][n][e] = below > 0 ? x[u][n][e] : below == 0 ? 1.0f : 0.0f;
-                    }
-        // Eight columns a group, eight rows a half: what is an operand's part on the left is one on the right, too.
-        u32 h[4][2], lo[4][2];
+        // By planes: 16 columns, 16 rows. What is an operand on the left is two on the right, too.
+        u32 x[2][2][4];
         #pragma unroll
-        for (int u = 0; u < 4; u++)
+        for (int plane = 0; plane < 2; plane++)
             #pragma unroll
-            for (int n = 0; n < 2; n++)
-                split_f16(0x1p6f * x[u][n][0], 0x1p6f * x[u][n][1], h[u][n], lo[u][n]);
-        at += 64 * 36;
-        if (i + 64 < rows)
-            fused_pick(x, at);
+            for (int mt = 0; mt < 2; mt++)
+                ldmatrix_x4_trans(x[plane][mt], (at ^ (32 * mt)) + i * 64 + plane * 22528);
         #pragma unroll
         for (int term = 0; term < 3; term++)
             #pragma unroll
-            for (int mt = 0; mt < 2; mt++) {
-                const u32(&y)[4][2] = term == 1 ? lo : h, (&z)[4][2] = term == 2 ? lo : h;
-                const u32 a[4] = {y[2 * mt][0], y[2 * mt + 1][0], y[2 * mt][1], y[2 * mt + 1][1]};
+            for (int mt = 0; mt < 2; mt++)
                 #pragma unroll
-                for (int n = 2 * mt; n < 4; n++)
-                    mma_f16(acc[mt][n], a, z[n][0], z[n][1]);
-            }
+                for (int n = 2 * mt; n < 4; n++) {
+                    const u32(&b)[4] = x[term == 2][n >> 1];
+                    mma_f16(acc[mt][n], x[term == 1][mt], b[n & 1], b[2 + (n & 1)]);
+                }
     }
-#line 72 "blocks/fused_t.cuh"
+#line 96 "blocks/fused_t.cuh"
     fused_partial(red, acc, 0);
+}
+
+// The same warps: T from those shares and tau. s: 32 rows of 36 floats. Planes of fp16 go to `planes` (scratch).
+#line 106 "blocks/fused_t.cuh"
+QRS_DEV void fused_build_t(const float *tau, float *red, float *s, u8 *planes)
+{
+    const int w = (int)warp(), thread = (int)threadIdx.x;
     bar_sync(1, 128);
     #pragma unroll
     for (int i = 0; i < 2; i++) { // the sums; what is below the 16 x 16 blocks of the diagonal nobody reads
-        const int r = 16 * i + ((int)threadIdx.x >> 3), c = ((int)threadIdx.x & 7) * 4;
+        const int r = 16 * i + (thread >> 3), c = (thread & 7) * 4;
         const float *at = red + r * 32 + (c ^ ((r & 3) << 3));
         const f32x4 x = *(const f32x4 *)at, y = *(const f32x4 *)(at + 1024), z = *(const f32x4 *)(at + 2048), w4 = *(const f32x4 *)(at + 3072);
         *(f32x4 *)(s + r * 36 + c) = {0x1p-12f * ((x.x + y.x) + (z.x + w4.x)), 0x1p-12f * ((x.y + y.y) + (z.y + w4.y)), 0x1p-12f * ((x.z + y.z) + (z.z + w4.z)),
@@ -747,16 +753,16 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
     }
     bar_sync(1, 128);
 
-    float *t = red; // 32 rows of 36 floats, then T of blocks of 8
-    t_block *blocks = (t_block *)(red + 32 * 36);
-    t_diagonal(s + w * 296, tau + 8 * w, blocks[w]);
+    float *t = red; // 32 rows of 36 floats
+#line 126 "blocks/fused_t.cuh"
+    if (w == 0)
+        t_of_panel(s, tau, t);
     bar_sync(1, 128);
-    if (w < 2)
-        t_rows(s, blocks, t, w);
-    bar_sync(1, 128);
-    const int e = (int)threadIdx.x, place = fused_chunk(e >> 2, e & 3);
-    const float *from = t + (e >> 2) * 36 + (e & 3) * 8;
-    const f32x4 left = *(const f32x4 *)from, right = *(const f32x4 *)(from + 4);
+    const int row = thread >> 2, chunk = thread & 3, place = fused_chunk(row, chunk);
+    const f32x4 none = {0.0f, 0.0f, 0.0f, 0.0f};
+    const bool below = row >= 16 && chunk < 2;
+    const float *from = t + row * 36 + chunk * 8;
+    const f32x4 left = below ? none : *(const f32x4 *)from, right = below ? none : *(const f32x4 *)(from + 4);
     u32x4 hi, lo;
     split_f16(left.x, left.y, hi.x, lo.x);
     split_f16(left.z, left.w, hi.y, lo.y);
@@ -764,15 +770,7 @@ QRS_DEV void fused_build_t(const float *panel, int rows, const float *tau, float
     split_f16(right.z, right.w, hi.w, lo.w);
     *(u32x4 *)(planes + place) = hi;
     *(u32x4 *)(planes + 2048 + place) = lo;
-#line 102 "blocks/fused_t.cuh"
-    #pragma unroll
-    for (int other = 1; other < 2; other++) {
-        const int rank = cluster_rank() ^ other;
-        const u32 to = cluster_map(to_saddr(planes), rank) + place, ready = cluster_map(bar, rank);
-        st_async(to, hi, ready);
-        st_async(to + 2048, lo, ready);
-    }
-#line 110 "blocks/fused_t.cuh"
+#line 154 "blocks/fused_t.cuh"
 }
 #line 1 "blocks/fused_rows.cuh"
 // Householder panel of 32 columns, rows in registers, one fused reduction and one barrier a column, one copy of the step.
@@ -805,27 +803,27 @@ QRS_DEV float fused_sum(const float *part)
 }
 
 // Dots of xb with the four columns.
-QRS_DEV void fused_dots(float (&d)[4], const float (&xb)[6], const float (&x)[6][4])
+QRS_DEV void fused_dots(float (&d)[4], const float (&xb)[11], const float (&x)[11][4])
 {
     #pragma unroll
     for (int c = 0; c < 4; c++) {
         d[c] = 0.0f;
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++)
+        for (int kk = 0; kk < 11; kk++)
             d[c] = fmaf(xb[kk], x[kk][c], d[c]);
     }
 }
 
 // panel: the columns, shared, row-major with stride 36, `rows` of them, scaled by 2^LIFT; afterwards R on and above the diagonal, V below.
 // steps: columns with a reflector. tau: shared, zero past them. The caller synchronises before and after.
-QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float *tau)
+QRS_CALL void fused_rows(float *panel, int rows, int steps, fused_step *s, float *tau)
 {
     const int l = lane(), w = warp(), cg = l & 7, rl = l >> 3, ri = w * 4 + rl;
     const int layers = (rows + 31) / 32;
-    float x[6][4], xb[6], d[4];
+    float x[11][4], xb[11], d[4];
     float *own = panel + ri * 36 + cg;
     #pragma unroll
-    for (int kk = 0; kk < 6; kk++) {
+    for (int kk = 0; kk < 11; kk++) {
         const bool in = kk * 32 + ri < rows;
         #pragma unroll
         for (int c = 0; c < 4; c++)
@@ -860,7 +858,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         block_sync();
         float squares = fused_sum(part + cj * 12), dn = fused_sum(part + (cj + 1) * 12), alpha = pivot[cj], pn = pivot[cj + 1];
         const float mine = fused_sum(part + l * 12);
-        float dot[4], p[4], next[6];
+        float dot[4], p[4], next[11];
         #pragma unroll
         for (int c = 0; c < 4; c++) {
             dot[c] = shfl(mine, c * 8 + cg);
@@ -870,7 +868,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             // Rare, and the same for the whole block: either the tail is exactly zero, or the step repeats rescaled.
             float most = 0.0f;
             #pragma unroll
-            for (int kk = 0; kk < 6; kk++)
+            for (int kk = 0; kk < 11; kk++)
                 most = fmaxf(most, fabsf(xb[kk]));
             most = warp_max(most);
             block_sync();
@@ -895,7 +893,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
                     scale = pow2_exponent(fmaxf(most, fabsf(alpha)));
                     const power_of_two shrink = make_power_of_two(-scale);
                     #pragma unroll
-                    for (int kk = 0; kk < 6; kk++) {
+                    for (int kk = 0; kk < 11; kk++) {
                         xb[kk] = times(shrink, xb[kk]);
                         if (cg == cj && (kk >= 1 || kk * 32 + ri >= j)) // entries of R above the pivot keep their scale
                             x[kk][0] = times(shrink, x[kk][0]);
@@ -905,7 +903,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             }
         }
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++)
+        for (int kk = 0; kk < 11; kk++)
             next[kk] = shfl(cj == 7 ? x[kk][1] : x[kk][0], (l & 24) + ((cj + 1) & 7));
 
         // As make_reflector, but for the Newton steps: rho and step are good to two units in the last place, and tau is made from the
@@ -918,7 +916,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             if (kk * 32 + ri == j)
                 xb[kk] = copysignf(gap, alpha);
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++)
+        for (int kk = 0; kk < 11; kk++)
             next[kk] = fmaf(-gn, xb[kk], next[kk]);
         #pragma unroll
         for (int kk = 0; kk < 1; kk++)
@@ -936,10 +934,10 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             // Finished columns are left alone, not multiplied by zero: the pivot may be NaN.
             const bool touch[2] = {c0 > 0 || cg > cj, c0 + 1 + slot < 4};
             #pragma unroll
-            for (int k0 = 0; k0 < 6; k0 += 3)
+            for (int k0 = 0; k0 < 11; k0 += 3)
                 if (k0 == 0 || k0 < layers) {
                     #pragma unroll
-                    for (int kk = k0; kk < k0 + 3 && kk < 6; kk++)
+                    for (int kk = k0; kk < k0 + 3 && kk < 11; kk++)
                         #pragma unroll
                         for (int c = 0; c < 2; c++) {
                             float &y = x[kk][c0 + c];
@@ -957,7 +955,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         if (threadIdx.x == 0)
             s->kept[j] = {alpha, squares, zero ? 0.0f : rho, (float)scale};
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++)
+        for (int kk = 0; kk < 11; kk++)
             xb[kk] = next[kk];
         fresh = again = zero = false;
         scale = 0;
@@ -966,7 +964,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
             cj = 0;
             slot++;
             #pragma unroll
-            for (int kk = 0; kk < 6; kk++) {
+            for (int kk = 0; kk < 11; kk++) {
                 const float first = x[kk][0];
                 x[kk][0] = x[kk][1], x[kk][1] = x[kk][2], x[kk][2] = x[kk][3], x[kk][3] = first;
             }
@@ -981,7 +979,7 @@ QRS_DEV void fused_rows(float *panel, int rows, int steps, fused_step *s, float 
         const float rho = j < steps ? s->kept[j].z : 0.0f;
         float *to = panel + ri * 36 + j;
         #pragma unroll
-        for (int kk = 0; kk < 6; kk++) {
+        for (int kk = 0; kk < 11; kk++) {
             const int i = kk * 32 + ri;
             if (i < rows)
                 to[kk * 1152] = i > j ? x[kk][c] * rho : x[kk][c];
@@ -1206,6 +1204,8 @@ QRS_DEV bool gram_sound(const float *rv, const float *whole, float *tau)
 struct alignas(16) gram_narrow_pivots { // of a pair, by its parity
     float x[2][4][32]; // rows of X, columns of X
     float g[2][2][32]; // rows of G
+    float corner[2][4]; // X's entries in the pair's rows and columns
+    float diagonal[16][4]; // R's, all pairs: what a step waits for comes by two loads, not by five in whatever order
 };
 
 QRS_DEV void gram_read(float (&to)[4], saddr from)
@@ -1243,7 +1243,7 @@ QRS_DEV void gram_narrow_cholesky(const float *gram, float *rv, gram_narrow_pivo
 {
     const int ty = (int)threadIdx.x >> 3 & 7, tx = (int)threadIdx.x & 7;
     const saddr mine = to_saddr(s->g) + 16 * tx, across = to_saddr(s->g) + 16 * ty;
-    saddr r = to_saddr(rv) + 16 * tx;
+    saddr r = to_saddr(rv) + 16 * tx, diagonal = to_saddr(s->diagonal);
     int announced = 3;
     float y[4][4];
     gram_deal(y, gram);
@@ -1251,8 +1251,8 @@ QRS_DEV void gram_narrow_cholesky(const float *gram, float *rv, gram_narrow_pivo
     for (int half = 0; half < 2; half++) {
         saddr pivots = to_saddr(s->g);
         #pragma unroll 1
-        for (int two = 0; two < 8; two += 2, pivots += 32, r += 576) {
-#line 62 "blocks/gram_narrow.cuh"
+        for (int two = 0; two < 8; two += 2, pivots += 32, diagonal += 32, r += 576) {
+#line 64 "blocks/gram_narrow.cuh"
             {
                 const bool own = ty == two + 0;
                 #pragma unroll
@@ -1280,8 +1280,9 @@ QRS_DEV void gram_narrow_cholesky(const float *gram, float *rv, gram_narrow_pivo
                 }
                 sts_if(own, r + 0, {q0 * c0[0], q0 * c0[1], q0 * c0[2], q0 * c0[3]});
                 sts_if(own, r + 144, {q1 * c1[0], q1 * c1[1], q1 * c1[2], q1 * c1[3]});
+                sts_if(own && tx == ty, diagonal + 0, {q0 * c0[0], q0 * c0[1], 0.0f, q1 * c1[1]});
             }
-#line 62 "blocks/gram_narrow.cuh"
+#line 64 "blocks/gram_narrow.cuh"
             {
                 const bool own = ty == two + 1;
                 #pragma unroll
@@ -1309,8 +1310,9 @@ QRS_DEV void gram_narrow_cholesky(const float *gram, float *rv, gram_narrow_pivo
                 }
                 sts_if(own, r + 288, {q0 * c0[0], q0 * c0[1], q0 * c0[2], q0 * c0[3]});
                 sts_if(own, r + 432, {q1 * c1[0], q1 * c1[1], q1 * c1[2], q1 * c1[3]});
+                sts_if(own && tx == ty, diagonal + 16, {q0 * c0[0], q0 * c0[1], 0.0f, q1 * c1[1]});
             }
-#line 91 "blocks/gram_narrow.cuh"
+#line 94 "blocks/gram_narrow.cuh"
             bar_arrive(announced++, 128);
         }
         gram_halves(y);
@@ -1322,16 +1324,16 @@ QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, gram_
 {
     const int ty = (int)threadIdx.x >> 3 & 7, tx = (int)threadIdx.x & 7;
     const saddr rows_of_x = to_saddr(s->x) + 16 * tx, columns_of_x = to_saddr(s->x) + 256 + 16 * ty;
-    saddr r = to_saddr(rv), to = to_saddr(m) + 16 * ty;
+    const saddr corner = to_saddr(s->corner);
+    saddr r = to_saddr(rv) + 16 * tx, diagonal = to_saddr(s->diagonal), to = to_saddr(m) + 16 * ty;
     int announced = 3;
     float y[4][4];
     gram_deal(y, x);
     #pragma unroll 1
     for (int half = 0; half < 2; half++) {
-        saddr pivots = to_saddr(s->x), diagonal = r;
         #pragma unroll 1
-        for (int two = 0; two < 8; two += 2, pivots += 32, diagonal += 608, r += 576, to += 640) {
-#line 113 "blocks/gram_narrow.cuh"
+        for (int two = 0; two < 8; two += 2, diagonal += 32, r += 576, to += 640) {
+#line 116 "blocks/gram_narrow.cuh"
             {
                 const bool rows = ty == two + 0, columns = tx == two + 0;
                 #pragma unroll
@@ -1340,26 +1342,29 @@ QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, gram_
                     // The pair's own rows turn into rows of M, as if of the identity.
                     sts_if(columns, columns_of_x + 0 + 128 * e, {rows ? 1.0f - e : y[0][e], rows ? 0.0f + e : y[1][e], y[2][e], y[3][e]});
                 }
+                sts_if(rows && columns, corner + 0, {y[0][0], y[0][1], y[1][0], y[1][1]});
                 #pragma unroll
                 for (int e = 0; e < 2; e++)
                     #pragma unroll
                     for (int c = 0; c < 4; c++)
                         y[e][c] = rows ? 0.0f : y[e][c];
                 bar_wait(announced++, 128);
-                const f32x2 x0 = lds<f32x2>(pivots + 0), r0 = lds<f32x2>(diagonal + 0), x1 = lds<f32x2>(pivots + 128);
-                const float r1 = lds<float>(diagonal + 148);
+                const f32x4 x = lds<f32x4>(corner + 0), rr = lds<f32x4>(diagonal + 0);
                 float n0[4], n1[4], c0[4], c1[4], e0[4], e1[4];
                 gram_read(e0, columns_of_x + 0);
                 gram_read(n0, rows_of_x + 0);
-                gram_read(c0, r + 16 * tx + 0);
+                gram_read(c0, r + 0);
                 gram_read(e1, columns_of_x + 128);
                 gram_read(n1, rows_of_x + 128);
-                gram_read(c1, r + 16 * tx + 144);
+                gram_read(c1, r + 144);
                 // The second pivot by way of their determinant: the reciprocals need not wait for each other, nor the magnitudes for signs.
-                const float s0 = copysignf(1.0f, x0.x), size0 = fabsf(x0.x) + r0.x, n00 = s0 * size0, n01 = fmaf(s0, r0.y, x0.y), det = fmaf(x1.y, n00, -x1.x * n01);
-                const float s1 = copysignf(s0, det) * s0, inv0 = r0.x == 0.0f ? 0.0f : s0 * rcp_normal(size0),
-                            inv1 = r1 == 0.0f ? 0.0f : s1 * (size0 * rcp_normal(fmaf(r1, size0, fabsf(det))));
-                const float l10 = x1.x * inv0;
+                const float s0 = copysignf(1.0f, x.x), size0 = fabsf(x.x) + rr.x, n00 = s0 * size0, n01 = fmaf(s0, rr.y, x.y), det = fmaf(x.w, n00, -x.z * n01);
+                const float s1 = copysignf(s0, det) * s0, size1 = fmaf(rr.w, size0, fabsf(det));
+                float inv0, inv1;
+                rcp_normal_pair(size0, size1, inv0, inv1);
+                inv0 = rr.x == 0.0f ? 0.0f : s0 * inv0;
+                inv1 = rr.w == 0.0f ? 0.0f : s1 * (size0 * inv1);
+                const float l10 = x.z * inv0;
                 #pragma unroll
                 for (int c = 0; c < 4; c++) {
                     n0[c] = fmaf(s0, c0[c], n0[c]);
@@ -1376,7 +1381,7 @@ QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, gram_
                 sts_if(columns, to + 0, {e0[0], rows ? l10 : e0[1], e0[2], e0[3]});
                 sts_if(columns, to + 160, {e1[0], e1[1], e1[2], e1[3]});
             }
-#line 113 "blocks/gram_narrow.cuh"
+#line 116 "blocks/gram_narrow.cuh"
             {
                 const bool rows = ty == two + 1, columns = tx == two + 1;
                 #pragma unroll
@@ -1385,26 +1390,29 @@ QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, gram_
                     // The pair's own rows turn into rows of M, as if of the identity.
                     sts_if(columns, columns_of_x + 512 + 128 * e, {rows ? 1.0f - e : y[0][e], rows ? 0.0f + e : y[1][e], y[2][e], y[3][e]});
                 }
+                sts_if(rows && columns, corner + 16, {y[0][0], y[0][1], y[1][0], y[1][1]});
                 #pragma unroll
                 for (int e = 0; e < 2; e++)
                     #pragma unroll
                     for (int c = 0; c < 4; c++)
                         y[e][c] = rows ? 0.0f : y[e][c];
                 bar_wait(11, 64);
-                const f32x2 x0 = lds<f32x2>(pivots + 528), r0 = lds<f32x2>(diagonal + 304), x1 = lds<f32x2>(pivots + 656);
-                const float r1 = lds<float>(diagonal + 452);
+                const f32x4 x = lds<f32x4>(corner + 16), rr = lds<f32x4>(diagonal + 16);
                 float n0[4], n1[4], c0[4], c1[4], e0[4], e1[4];
                 gram_read(e0, columns_of_x + 512);
                 gram_read(n0, rows_of_x + 512);
-                gram_read(c0, r + 16 * tx + 288);
+                gram_read(c0, r + 288);
                 gram_read(e1, columns_of_x + 640);
                 gram_read(n1, rows_of_x + 640);
-                gram_read(c1, r + 16 * tx + 432);
+                gram_read(c1, r + 432);
                 // The second pivot by way of their determinant: the reciprocals need not wait for each other, nor the magnitudes for signs.
-                const float s0 = copysignf(1.0f, x0.x), size0 = fabsf(x0.x) + r0.x, n00 = s0 * size0, n01 = fmaf(s0, r0.y, x0.y), det = fmaf(x1.y, n00, -x1.x * n01);
-                const float s1 = copysignf(s0, det) * s0, inv0 = r0.x == 0.0f ? 0.0f : s0 * rcp_normal(size0),
-                            inv1 = r1 == 0.0f ? 0.0f : s1 * (size0 * rcp_normal(fmaf(r1, size0, fabsf(det))));
-                const float l10 = x1.x * inv0;
+                const float s0 = copysignf(1.0f, x.x), size0 = fabsf(x.x) + rr.x, n00 = s0 * size0, n01 = fmaf(s0, rr.y, x.y), det = fmaf(x.w, n00, -x.z * n01);
+                const float s1 = copysignf(s0, det) * s0, size1 = fmaf(rr.w, size0, fabsf(det));
+                float inv0, inv1;
+                rcp_normal_pair(size0, size1, inv0, inv1);
+                inv0 = rr.x == 0.0f ? 0.0f : s0 * inv0;
+                inv1 = rr.w == 0.0f ? 0.0f : s1 * (size0 * inv1);
+                const float l10 = x.z * inv0;
                 #pragma unroll
                 for (int c = 0; c < 4; c++) {
                     n0[c] = fmaf(s0, c0[c], n0[c]);
@@ -1421,7 +1429,7 @@ QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, gram_
                 sts_if(columns, to + 320, {e0[0], rows ? l10 : e0[1], e0[2], e0[3]});
                 sts_if(columns, to + 480, {e1[0], e1[1], e1[2], e1[3]});
             }
-#line 158 "blocks/gram_narrow.cuh"
+#line 164 "blocks/gram_narrow.cuh"
         }
         gram_halves(y);
     }
@@ -1429,7 +1437,7 @@ QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, gram_
 
 // Threads 0..127 call. x: top block; gram: G; rv (may be G's place): becomes R on and above the diagonal and V below; m: M. whole: G's diagonal, left: the root of its largest.
 // Returns false, in some thread, unless the pivots can be trusted. Synchronises, by barriers 1 and 3..12.
-QRS_CALL bool gram_narrow(const float *x, const float *gram, float *rv, float *m, float *whole, float *left, gram_narrow_pivots *s, float *tau)
+QRS_DEV bool gram_narrow(const float *x, const float *gram, float *rv, float *m, float *whole, float *left, gram_narrow_pivots *s, float *tau)
 {
     const int tid = threadIdx.x, row = tid >> 2, q = tid & 3, w = shfl((int)warp(), 0);
     if (w >= 2) {
@@ -1474,7 +1482,7 @@ QRS_CALL bool gram_narrow(const float *x, const float *gram, float *rv, float *m
 #line 1 "blocks/gram_panel.cuh"
 // A panel of 32 columns by the Gram recursion (gram_recursion.cuh), or from its whole Gram matrix (gram_narrow.cuh), with its safety test.
 //
-// Parameters: M, N, K, W, TILES, MT, LASTS, WHOLE (panels of 64 rows and more by gram_narrow.cuh where that is safe), LIMIT, SHORT, LOOSE.
+// Parameters: M, N, K, W, TILES, MT, LASTS, WHOLE (panels of 48 rows and more by gram_narrow.cuh where that is safe), LIMIT, SHORT, LOOSE.
 // What tau v'v / 2 is off from 1 is an error of that share of what was left of the panel's columns, and counts by what it is of whole columns, whose
 // largest entry is 2^LIFT at least: that may be LIMIT, or SHORT in panels of fewer than 64 rows. LOOSE bounds it however little is left.
 // G = P2'P2 and V2 = P2 M are formed as three TF32 products (hi hi + hi lo + lo hi): fp32 level, with fp32's range, so that
@@ -1484,15 +1492,17 @@ struct gram_shared {
     float gram[32 * 36], m[32 * 40], rv[32 * 36], whole[128], tau[32];
     float left; // of the panel's columns at its start: the largest norm
     float norms[16][32];
-    int good; // 1: by the recursion, 2: from the whole; 0: not to be trusted
+    int good, fine; // fine: gram_finish's own result, for those that do not look themselves. good: 1: by the recursion, 2: from the whole; 0: not to be trusted
 };
 
+static_assert(sizeof(gram_shared) <= 20064, "what the family reserves");
+
 // This warp's share of G over its row tiles from `tile0` on, into its part of red (fused_partial): the 16 x 16 blocks on and above the diagonal.
-#line 18 "blocks/gram_panel.cuh"
+#line 20 "blocks/gram_panel.cuh"
 // The two tiles before those, the top block's, go to two more shares.
-#line 21 "blocks/gram_panel.cuh"
-// C is in its tile already and this warp's rows are taken from there, by a rolled loop: code that has left the cache costs more than the loads.
 #line 23 "blocks/gram_panel.cuh"
+// C is in its tile already and this warp's rows are taken from there, by a rolled loop: code that has left the cache costs more than the loads.
+#line 25 "blocks/gram_panel.cuh"
 QRS_DEV void gram_product(const float *tile, int tile0, float *red)
 {
     float acc[2][4][4];
@@ -1503,15 +1513,15 @@ QRS_DEV void gram_product(const float *tile, int tile0, float *red)
             #pragma unroll
             for (int e = 0; e < 4; e++)
                 acc[mt][n][e] = 0.0f;
-#line 34 "blocks/gram_panel.cuh"
+#line 36 "blocks/gram_panel.cuh"
     const float *at = tile + fused_place();
     #pragma unroll 1
-    for (int i = (int)warp(); i < 12; i += 8, at += 4608) {
+    for (int i = (int)warp(); i < 22; i += 8, at += 4608) {
         if (i < tile0 - 2)
             continue;
         #pragma unroll
         for (int n8 = 0; n8 < 2; n8++) {
-#line 49 "blocks/gram_panel.cuh"
+#line 51 "blocks/gram_panel.cuh"
             // Eight columns a group; the two rows of a lane are k = q and k = q + 4 of the product, in both operands alike.
             u32 h[4][2], lo[4][2];
             #pragma unroll
@@ -1531,7 +1541,7 @@ QRS_DEV void gram_product(const float *tile, int tile0, float *red)
                         mma_tf32(acc[mt][n], a, y[n][0], y[n][1]);
                 }
         }
-#line 69 "blocks/gram_panel.cuh"
+#line 71 "blocks/gram_panel.cuh"
         if (i < tile0) {
             fused_partial(red, acc, 0, 8 + (i & 1));
             #pragma unroll
@@ -1542,7 +1552,7 @@ QRS_DEV void gram_product(const float *tile, int tile0, float *red)
                     for (int e = 0; e < 4; e++)
                         acc[mt][n][e] = 0.0f;
         }
-#line 80 "blocks/gram_panel.cuh"
+#line 82 "blocks/gram_panel.cuh"
     }
     fused_partial(red, acc, 0);
 }
@@ -1550,38 +1560,48 @@ QRS_DEV void gram_product(const float *tile, int tile0, float *red)
 // Sums the shares into gram, both triangles; with those of the top block into all. Four columns a thread; what is below the 16 x 16 blocks of the diagonal comes from above them.
 QRS_DEV void gram_total(const float *red, float *gram, float *all)
 {
-    #pragma unroll 1
-    for (int e = (int)threadIdx.x; e < 192; e += 256) {
+#line 90 "blocks/gram_panel.cuh"
+    if (const int e = (int)threadIdx.x + 0; e < 192) {
         const int row = e < 128 ? e >> 3 : e - 64 >> 2, col = e < 128 ? (e & 7) * 4 : 16 + (e & 3) * 4;
         const f32x4 sum = fused_total<8>(red, row, col);
         float *to = gram + row * 36 + col, *across = gram + col * 36 + row;
         *(f32x4 *)to = sum;
         if (row < 16 && col >= 16)
             across[0] = sum.x, across[36] = sum.y, across[72] = sum.z, across[108] = sum.w;
-#line 96 "blocks/gram_panel.cuh"
+#line 98 "blocks/gram_panel.cuh"
         const f32x4 top = fused_total<2>(red + 8192, row, col), both = {sum.x + top.x, sum.y + top.y, sum.z + top.z, sum.w + top.w};
         to += all - gram, across += all - gram;
         *(f32x4 *)to = both;
         if (row < 16 && col >= 16)
             across[0] = both.x, across[36] = both.y, across[72] = both.z, across[108] = both.w;
-#line 102 "blocks/gram_panel.cuh"
+#line 104 "blocks/gram_panel.cuh"
     }
+#line 106 "blocks/gram_panel.cuh"
+}
+
+// G where nothing lies below the top block.
+QRS_DEV void gram_none(float *gram)
+{
+    for (int e = 4 * (int)threadIdx.x; e < 32 * 36; e += 1024)
+        *(f32x4 *)(gram + e) = {0.0f, 0.0f, 0.0f, 0.0f};
 }
 
 // V2^T = M^T P2^T in the accumulator layout of C^T, from the panel in shared memory (stride 36, rows from `first` on).
-#line 107 "blocks/gram_panel.cuh"
+#line 117 "blocks/gram_panel.cuh"
 QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const float *m)
 {
     const int g = lane() >> 2, q = lane() & 3;
     #pragma unroll
     for (int mt = 0; mt < 2; mt++)
         #pragma unroll
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < 3; i++)
             #pragma unroll
             for (int n = 0; n < 2; n++)
                 #pragma unroll
                 for (int e = 0; e < 4; e++)
                     v[mt][i][n][e] = 0.0f;
+    if (tile0 + 2 >= 22) // nothing lies below the top block
+        return;
     #pragma unroll 4
     for (int kk = 0; kk < 4; kk++) {
         u32 h[2][4], lo[2][4];
@@ -1591,9 +1611,9 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
             for (int e = 0; e < 4; e++)
                 gram_split(m[(kk * 8 + q + (e >> 1) * 4) * 40 + mt * 16 + g + (e & 1) * 8], h[mt][e], lo[mt][e]);
         #pragma unroll
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 3; i++) {
             const int tile = i * 8 + (int)warp();
-            if (tile < tile0 + 2 || tile >= 12)
+            if (tile < tile0 + 2 || tile >= 22)
                 continue;
             u32 bh[2][2], bl[2][2];
             #pragma unroll
@@ -1618,9 +1638,9 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
 // Threads 0..127: panel has stride 36; G of its rows from 32 on is in s->gram already, that of all its rows in s->rv, visible to them.
 QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s)
 {
-#line 156 "blocks/gram_panel.cuh"
+#line 168 "blocks/gram_panel.cuh"
     // Not where a column's weight is in the top block: what is below would be a small part of what is squared.
-    if (176 - first >= 64 && warp_all(s->gram[lane() * 37] >= 0x1p-3f * s->rv[lane() * 37])) {
+    if (352 - first >= 48 && warp_all(s->gram[lane() * 37] >= 0x1p-3f * s->rv[lane() * 37])) {
         static_assert(sizeof s->buffers >= sizeof(gram_narrow_pivots), "they take its place");
         const bool good = gram_narrow(panel, s->rv, s->rv, s->m, s->whole, &s->left, (gram_narrow_pivots *)&s->buffers, s->tau);
         if (threadIdx.x < 32)
@@ -1629,8 +1649,8 @@ QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s)
         if (s->good)
             return;
     }
-#line 167 "blocks/gram_panel.cuh"
-    const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, s->tau, 176 - first, first + 32 >= 176, 128);
+#line 179 "blocks/gram_panel.cuh"
+    const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, s->tau, 352 - first, first + 32 >= 352, 128);
     if (threadIdx.x < 32) {
         const int l = lane();
         const float left = warp_max((s->whole[l] + s->whole[32 + l]) + (s->whole[64 + l] + s->whole[96 + l]));
@@ -1641,20 +1661,67 @@ QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s)
 
 // The rest, once all threads see what gram_factor left. False: nothing was written, take the rows.
 // Otherwise the panel holds R on and above the diagonal, V below, and tau (shared) its scalars. Synchronises; the caller does once more after.
-QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
+#line 191 "blocks/gram_panel.cuh"
+// v: where V's planes go (fused_reflectors), or null. They are made before V is known to be good; as soon as it is, leave() may send them, by bulk copies, too.
+#line 196 "blocks/gram_panel.cuh"
+template <class LEAVE> QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau, u8 *v, LEAVE leave)
 {
     const int l = lane(), w = warp(), tile0 = first / 16;
     if (!s->good)
         return false;
+#line 202 "blocks/gram_panel.cuh"
     fused_tile c;
+#line 204 "blocks/gram_panel.cuh"
     gram_apply(c, panel, tile0, s->m);
+#line 206 "blocks/gram_panel.cuh"
+    if (v) {
+        const saddr to = to_saddr(v) + (16 * w - first) * 64 + fused_chunk(l & 7, l >> 3);
+        #pragma unroll
+        for (int i = 0; i < 3; i++)
+            if (i * 8 + w >= tile0 + 2 && i * 8 + w < 22)
+                #pragma unroll
+                for (int n = 0; n < 2; n++) {
+                    u32 hi[4], lo[4];
+                    #pragma unroll
+                    for (int u = 0; u < 4; u++) {
+                        const float *x = &c[u >> 1][i][n][(u & 1) * 2];
+                        split_f16(0x1p6f * x[0], 0x1p6f * x[1], hi[u], lo[u]);
+                    }
+                    stmatrix_x4_trans(to + i * 8192 + n * 512, hi);
+#line 221 "blocks/gram_panel.cuh"
+                    stmatrix_x4_trans(to + i * 8192 + n * 512 + 22528, lo);
+#line 223 "blocks/gram_panel.cuh"
+                }
+        // The top block, four columns a thread.
+#line 226 "blocks/gram_panel.cuh"
+        if (const int e = (int)threadIdx.x + 0; true) {
+            const int row = e >> 3, j = (e & 7) * 4;
+            const f32x4 x = *(const f32x4 *)(s->rv + row * 36 + j);
+            float y[4] = {x.x, x.y, x.z, x.w};
+            #pragma unroll
+            for (int u = 0; u < 4; u++)
+                y[u] = row > j + u ? 0x1p6f * y[u] : row == j + u ? 0x1p6f : 0.0f;
+            u32x2 hi, lo;
+            split_f16(y[0], y[1], hi.x, lo.x);
+            split_f16(y[2], y[3], hi.y, lo.y);
+            u8 *at = v + fused_chunk(row, j >> 3) + (j & 4) * 2;
+            *(u32x2 *)at = hi;
+#line 239 "blocks/gram_panel.cuh"
+            *(u32x2 *)(at + 22528) = lo;
+#line 241 "blocks/gram_panel.cuh"
+        }
+#line 244 "blocks/gram_panel.cuh"
+        fence_async_shared();
+#line 246 "blocks/gram_panel.cuh"
+    }
+#line 248 "blocks/gram_panel.cuh"
 
     // v'v of every column: the rows below the top block, and those of V1 that are this warp's.
     #pragma unroll
     for (int u = 0; u < 4; u++) {
         float part[4] = {0.0f, 0.0f, 0.0f, 0.0f}; // short chains: tau is only as good as this sum
         #pragma unroll
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < 3; i++)
             #pragma unroll
             for (int n = 0; n < 2; n++)
                 #pragma unroll
@@ -1674,27 +1741,36 @@ QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau)
         top = i > l ? fmaf(s->rv[i * 36 + l], s->rv[i * 36 + l], top) : top;
     s->norms[8 + w][l] = top;
     block_sync();
-    float part[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
-    #pragma unroll
-    for (int u = 0; u < 16; u++)
-        part[u & 7] += s->norms[u][l];
-    const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
-    const float t = s->tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
-    const bool good = t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.0001f && off * fminf(0x1p-6f * s->left, 1.0f) <= (176 - first < 64 ? 4e-06f : 1e-06f));
-    if (!warp_all(good))
-        return false;
-    if (w == 0)
-        tau[l] = t == 0.0f ? 0.0f : div_rn(2.0f, square); // of the v that is stored
+#line 281 "blocks/gram_panel.cuh"
+    {
+#line 283 "blocks/gram_panel.cuh"
+        float part[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
+        #pragma unroll
+        for (int u = 0; u < 16; u++)
+            part[u & 7] += s->norms[u][l];
+        const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
+        const float t = s->tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
+        const bool good = warp_all(t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.0001f && off * fminf(0x1p-6f * s->left, 1.0f) <= (352 - first < 64 ? 9.91232e-06f : 2.47808e-06f)));
+        if (w == 0 && good)
+            tau[l] = t == 0.0f ? 0.0f : div_rn(2.0f, square); // of the v that is stored
+#line 298 "blocks/gram_panel.cuh"
+        if (!good)
+            return false;
+#line 301 "blocks/gram_panel.cuh"
+        leave();
+#line 303 "blocks/gram_panel.cuh"
+    }
 
-    #pragma unroll 1
-    for (int e = threadIdx.x; e < 256; e += 256) {
+#line 314 "blocks/gram_panel.cuh"
+    if (const int e = (int)threadIdx.x + 0; true) {
         const int at = (e >> 3) * 36 + (e & 7) * 4;
         *(f32x4 *)(panel + at) = *(const f32x4 *)(s->rv + at);
     }
+#line 320 "blocks/gram_panel.cuh"
     fused_give(c, panel - first * 36, tile0 + 2);
     return true;
 }
-#line 294 "families/fused.lua"
+#line 307 "families/fused.lua"
 
 #line 1 "blocks/fused_walk.cuh"
 // The finished panels' way to a block: where their V and T are, and the loop that applies them.
@@ -1709,146 +1785,245 @@ struct fused_matrix {
     u8 *v, *t;  // scratch
     u32 zero;   // bit p: panel p was zero throughout, so it has no reflectors (of this CTA's panels)
     u32 parity; // of the panels' mbarriers
+#line 14 "blocks/fused_walk.cuh"
+    u32 full;   // bit s: parity of stage s's next copy
+    int known;  // V and T of the panels before this one have been waited for
 #line 17 "blocks/fused_walk.cuh"
 };
 
 // Byte offset of panel p's trapezoid among those before it (one plane).
-QRS_DEV int fused_trapezoid(int p) { return (p * 192 - 16 * p * (p - 1)) * 64; }
-#line 22 "blocks/fused_walk.cuh"
-QRS_DEV u8 *fused_v(int p) { return dynamic_smem() + 0 + fused_trapezoid(p); }
-QRS_DEV u8 *fused_t(int p) { return dynamic_smem() + 86016 + p * 4096; }
+QRS_DEV int fused_trapezoid(int p) { return (p * 352 - 16 * p * (p - 1)) * 64; }
+#line 27 "blocks/fused_walk.cuh"
+QRS_DEV saddr fused_full(int stage) { return to_saddr(dynamic_smem() + 103168) + 8 * stage; } // completes when a stage's copy is there
 
+#line 30 "blocks/fused_walk.cuh"
+// Starts the copy of panel p's V and T from scratch into a stage that all are done with; without_t: T is not there yet.
+#line 32 "blocks/fused_walk.cuh"
+// The last warp does it, which has the fewest row tiles. fresh: plain writes made what is fetched, or what it takes the place of, since this thread's last fence.
+#line 34 "blocks/fused_walk.cuh"
+QRS_DEV void fused_fetch(const fused_matrix &matrix, int stage, int p, bool without_t, bool fresh)
+{
+    const u8 *from = matrix.v + fused_trapezoid(p);
+    const saddr v = to_saddr(dynamic_smem() + 0) + stage * 45056, t = to_saddr(dynamic_smem() + 90112) + stage * 4096;
+#line 39 "blocks/fused_walk.cuh"
+    if (threadIdx.x == 224) {
+        const u32 bytes = (352 - 32 * p) * 64;
+        if (fresh)
+            fence_async();
+        mbar_expect(fused_full(stage), 2 * bytes + (without_t ? 0 : 4096));
+        bulk_load(v, from, bytes, fused_full(stage));
+#line 46 "blocks/fused_walk.cuh"
+        bulk_load(v + 22528, from + 135168, bytes, fused_full(stage));
+#line 48 "blocks/fused_walk.cuh"
+        if (!without_t)
+            bulk_load(t, matrix.t + p * 4096, 4096, fused_full(stage));
+    }
+#line 64 "blocks/fused_walk.cuh"
+}
 #line 66 "blocks/fused_walk.cuh"
 
 #line 68 "blocks/fused_walk.cuh"
 // Places in each CTA of the cluster.
-QRS_DEV saddr fused_ready(int p) { return to_saddr(dynamic_smem() + 115200) + 8 * p; }
-QRS_DEV saddr fused_t_ready(int p) { return to_saddr(dynamic_smem() + 115248) + 8 * p; }
-#line 72 "blocks/fused_walk.cuh"
-// Before a matrix: what the panels of the other CTAs will bring.
-QRS_DEV void fused_expect()
+QRS_DEV saddr fused_ready(int p) { return to_saddr(dynamic_smem() + 102912) + 8 * p; }
+QRS_DEV saddr fused_t_ready(int p) { return to_saddr(dynamic_smem() + 103000) + 8 * p; }
+#line 107 "blocks/fused_walk.cuh"
+QRS_DEV float *fused_skipped(int p) { return (float *)(dynamic_smem() + 103088) + p; } // not 0: the panel has no reflectors
+
+#line 110 "blocks/fused_walk.cuh"
+// Panel k leaves, by one thread, from planes that are there for bulk copies.
+QRS_DEV void fused_send(const fused_matrix &matrix, int k, const u8 *planes)
 {
-    const int p = (int)threadIdx.x;
-    if (p < 5 && p % 2 != cluster_rank()) {
-        mbar_expect(fused_ready(p), (192 - 32 * p) * 128);
-        mbar_expect(fused_t_ready(p), 4096);
+    u8 *to = matrix.v + fused_trapezoid(k);
+    #pragma unroll
+    for (int plane = 0; plane < 2; plane++)
+        bulk_store(to + plane * 135168, to_saddr(planes) + plane * 22528, (352 - 32 * k) * 64);
+    bulk_commit();
+}
+// It says so when all has left; skipped: that there is nothing.
+QRS_DEV void fused_sent(int k, bool skipped)
+{
+    bulk_wait<0>();
+    #pragma unroll
+    for (int rank = 0; rank < 2; rank++) {
+        sts_remote(cluster_map(to_saddr(fused_skipped(k)), rank), skipped ? 1.0f : 0.0f);
+        mbar_arrive_remote(cluster_map(fused_ready(k), rank));
     }
 }
-// After it: everything has come, also what was not needed here.
+#line 130 "blocks/fused_walk.cuh"
+// What the team wrote is there for all that wait for bar.
+QRS_DEV void fused_announce(fused_team team, saddr bar)
+{
+    fused_sync(team);
+    if (team.thread < 2)
+        mbar_arrive_remote(cluster_map(bar, team.thread));
+}
+// After a matrix: every panel was announced, also those that were not needed here.
 QRS_DEV void fused_came(u32 parity)
 {
     #pragma unroll 1
-    for (int p = 0; p < 5; p++)
-        if (p % 2 != cluster_rank()) {
-            mbar_wait(fused_ready(p), parity);
-            mbar_wait(fused_t_ready(p), parity);
-        }
+    for (int p = 0; p < 10; p++) {
+        mbar_wait_cluster(fused_ready(p), parity);
+        mbar_wait_cluster(fused_t_ready(p), parity);
+    }
 }
-#line 120 "blocks/fused_walk.cuh"
+#line 156 "blocks/fused_walk.cuh"
 
-#line 141 "blocks/fused_walk.cuh"
-
-// Applies panels 0 .. k-1 to block k. sums: W x 4 KB + 4,608 + 2,048 bytes a plane, for partial sums; every thread is done with them on return.
-QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matrix)
+#line 158 "blocks/fused_walk.cuh"
+// Waits for panel p, with_t: for its T too. Returns whether it has reflectors.
+QRS_DEV bool fused_arrived(const fused_matrix &matrix, int p, bool with_t)
 {
-    const int done = k < 6 ? k : 6;
+    if (p >= matrix.known) {
+        mbar_wait_cluster(fused_ready(p), matrix.parity);
+        if (with_t)
+            mbar_wait_cluster(fused_t_ready(p), matrix.parity);
+    }
+    return *fused_skipped(p) == 0.0f;
+}
+// Starts the fetch of the first panel for block k if that is there for sure, as those up to the one this CTA made last are. Returns whether it did.
+QRS_DEV bool fused_fetch_first(const fused_matrix &matrix, int k)
+{
+    const bool comes = k >= 2 && fused_arrived(matrix, 0, true);
+    if (comes)
+        fused_fetch(matrix, 0, 0, false, true);
+    return comes;
+}
+#line 177 "blocks/fused_walk.cuh"
+
+// Applies panels 0 .. k-1 to block k; first: what fused_fetch_first said. sums: W x 4 KB + 4,608 + 2,048 bytes a plane, for partial sums; every thread is done with them on return.
+QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matrix, bool first)
+{
+    const int done = k < 11 ? k : 11;
     float *ws = sums + 8192;
     u8 *wp = (u8 *)sums + 37376;
-#line 149 "blocks/fused_walk.cuh"
+#line 199 "blocks/fused_walk.cuh"
+    const saddr v = to_saddr(dynamic_smem() + 0);
+    const u8 *t = dynamic_smem() + 90112;
+#line 202 "blocks/fused_walk.cuh"
+    // Panels up to this CTA's last block come a stage ahead, T with V; the others are late, and T of one later than its V. A stage's first copy takes the
+    // place of sums or of the recursion's state (fresh: bit s for a stage without a copy yet), and what was not known is news.
     #pragma unroll 1
-    for (int p = 0; p < done; p++) {
-        const bool own = p % 2 == cluster_rank();
-        if (!own)
-            mbar_wait(fused_ready(p), matrix.parity);
-        else if (matrix.zero >> p & 1)
+    for (int p = 0, stage = 0, here = first ? 0 : -1, fresh = first ? 2 : 3; p < done; p++) {
+        const bool late = p > k - 2;
+        if (!fused_arrived(matrix, p, !late))
             continue;
-        fused_apply(c, p, to_saddr(fused_v(p)), sums, ws, wp, fused_t(p), own ? 0 : fused_t_ready(p), matrix.parity);
+        if (here != p)
+            fused_fetch(matrix, stage, p, late, fresh >> stage & 1 || p >= matrix.known);
+        fresh &= 2 - stage;
+#line 213 "blocks/fused_walk.cuh"
+        if (p + 1 < done && p + 1 <= k - 2 && fused_arrived(matrix, p + 1, true)) {
+            here = p + 1;
+            fused_fetch(matrix, stage ^ 1, here, false, fresh >> (stage ^ 1) & 1 || here >= matrix.known);
+            fresh = 0;
+        }
+#line 219 "blocks/fused_walk.cuh"
+        mbar_wait(fused_full(stage), matrix.full >> stage & 1);
+        matrix.full ^= 1u << stage;
+        fused_apply(c, p, v + stage * 45056, sums, ws, wp, t + stage * 4096, fused_t_ready(p), matrix.parity, late ? matrix.t + p * 4096 : nullptr);
+        block_sync();
+        stage ^= 1;
     }
-    block_sync();
-#line 218 "blocks/fused_walk.cuh"
+    matrix.known = done;
+#line 252 "blocks/fused_walk.cuh"
 }
-#line 296 "families/fused.lua"
+#line 309 "families/fused.lua"
 
 QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau,
                                        i64 stride_tau, int *info, i64 batch, u8 *v_scratch, u8 *t_scratch)
 {
-#line 301 "families/fused.lua"
+#line 314 "families/fused.lua"
     release_next();
     wait_for_earlier();
-#line 304 "families/fused.lua"
+#line 317 "families/fused.lua"
     u8 *smem = dynamic_smem();
-#line 306 "families/fused.lua"
-    gram_shared *gs = (gram_shared *)(smem + 156928);
-#line 308 "families/fused.lua"
+#line 319 "families/fused.lua"
+    gram_shared *gs = (gram_shared *)(smem + 0);
+#line 321 "families/fused.lua"
     const int tid = (int)threadIdx.x;
     const i64 unit = blockIdx.x / 2; // the CTAs that share a matrix
-    fused_matrix matrix = {v_scratch + unit * 0, t_scratch + unit * 0, 0, 0};
-#line 312 "families/fused.lua"
+    fused_matrix matrix = {v_scratch + unit * 270336, t_scratch + unit * 45056, 0, 0, 0, 0};
+#line 325 "families/fused.lua"
     const int rank = cluster_rank();
-#line 314 "families/fused.lua"
+#line 327 "families/fused.lua"
     i64 b = unit;
     int k = rank, flags = 0, turn = 0;
-    fused_request(fused_all(), (float *)(smem + 177024), a + b * stride_a, lda, 32 * k);
+    fused_request(fused_all(), (float *)(smem + 124288), a + b * stride_a, lda, 32 * k);
     cp_async_commit();
-#line 319 "families/fused.lua"
-    float *found_by = (float *)(smem + 115320); // what all CTAs found, in that of rank 0; matrices take turns
+#line 332 "families/fused.lua"
+    float *found_by = (float *)(smem + 103132); // what all CTAs found, in that of rank 0; matrices take turns
     if (tid == 0) { // one after another: racecheck takes an instruction that sets up several for writes of warps that pass it by
         #pragma unroll 1
-        for (int i = 0; i < 12; i++)
+        for (int i = 0; i < 22; i++)
             mbar_init(fused_ready(i), 1);
-#line 329 "families/fused.lua"
+#line 338 "families/fused.lua"
+        #pragma unroll 1
+        for (int i = 0; i < 2; i++)
+            mbar_init(fused_full(i), 1);
+#line 342 "families/fused.lua"
     }
     fence_mbar_init();
     cluster_sync();
-#line 333 "families/fused.lua"
-    fused_expect();
-#line 337 "families/fused.lua"
+#line 350 "families/fused.lua"
     cp_async_wait<0>();
     block_sync();
     int unused;
-    fused_exponents(fused_all(), (float *)(smem + 177024), (fused_scales *)(smem + 114688), (fused_largest *)(smem + 110592), unused);
+    fused_exponents(fused_all(), (float *)(smem + 124288), (fused_scales *)(smem + 102400), (fused_largest *)(smem + 98304), unused);
     block_sync();
-#line 343 "families/fused.lua"
+#line 356 "families/fused.lua"
     #pragma unroll 1
     while (b < batch) { // a column block a turn
-        const int first = 32 * k, rows = 192 - first;
-        float *tile = (float *)(smem + 177024 + turn * 27648), *panel = tile + first * 36;
-        float *sums = (float *)(smem + 115456); // where C is while in registers, or beside it
-        fused_scales *scales = (fused_scales *)(smem + 114688 + turn * 132);
-        float *stau = (float *)(smem + 114432) + 32 * turn;
-#line 351 "families/fused.lua"
+        const int first = 32 * k, rows = 352 - first;
+        float *tile = (float *)(smem + 124288 + turn * 50688), *panel = tile + first * 36;
+        float *sums = tile; // where C is while in registers, or beside it
+        fused_scales *scales = (fused_scales *)(smem + 102400 + turn * 132);
+        float *stau = (float *)(smem + 102144) + 32 * turn;
+#line 364 "families/fused.lua"
         const int found = scales->found, ex = scales->exponent[lane()];
-#line 358 "families/fused.lua"
-        const bool filled = found != 0, factor = filled && k < 6;
+#line 371 "families/fused.lua"
+        const bool filled = found != 0, factor = filled && k < 11;
         flags |= found >> 1;
         if (filled) {
             fused_tile c;
-#line 365 "families/fused.lua"
-            fused_take(c, tile, ex);
-            block_sync(); // partial sums go where the tile lies
-            fused_update(c, k, sums, matrix);
-#line 369 "families/fused.lua"
-            fused_give(c, tile, 0);
+#line 376 "families/fused.lua"
+            if (k == 0)
+                fused_scale(tile, ex);
+            else {
+#line 383 "families/fused.lua"
+                const bool first_there = fused_fetch_first(matrix, k);
+#line 385 "families/fused.lua"
+                fused_take(c, tile, ex);
+                block_sync(); // partial sums go where the tile lies
+                fused_update(c, k, sums, matrix, first_there);
+#line 389 "families/fused.lua"
+                fused_give(c, tile, 0);
+#line 391 "families/fused.lua"
+            }
+#line 393 "families/fused.lua"
             warp_sync();
-#line 373 "families/fused.lua"
+#line 396 "families/fused.lua"
             if (factor) {
-                gram_product(tile, 2 * k + 2, (float *)(smem + 115456));
-                block_sync();
-                gram_total((float *)(smem + 115456), gs->gram, gs->rv);
+                if (rows > 32) {
+                    gram_product(tile, 2 * k + 2, (float *)(smem + 45056));
+                    block_sync();
+                    gram_total((float *)(smem + 45056), gs->gram, gs->rv);
+                } else
+                    gram_none(gs->gram);
                 block_sync();
             }
-#line 383 "families/fused.lua"
-        } else if (k < 6) { // a zero block stays zero under any reflector
-            matrix.zero |= 1u << k;
-            if (tid < 32)
-                stau[tid] = 0.0f;
+#line 409 "families/fused.lua"
+        } else {
+            if (k < 11) { // a zero block stays zero under any reflector
+                matrix.zero |= 1u << k;
+                if (tid < 32)
+                    stau[tid] = 0.0f;
+            }
+#line 416 "families/fused.lua"
+            block_sync(); // the block before it has left
+#line 418 "families/fused.lua"
         }
-        const bool last = k + 2 >= 6;
+        const bool last = k + 2 >= 11;
         const i64 b_next = last ? b + gridDim.x / 2 : b;
         const int k_next = last ? rank : k + 2;
-#line 396 "families/fused.lua"
-        block_sync();
-#line 398 "families/fused.lua"
+#line 431 "families/fused.lua"
         if (warp() < 4) {
             if (factor)
                 gram_factor(panel, first, gs);
@@ -1856,53 +2031,88 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             const int number = ((int)warp() >> 2) * 2 - 2 + ((int)warp() & 1);
             const fused_team side = {32 * number + (int)lane(), 64, number, 2, 2};
             if (b_next < batch) {
-                float *other = (float *)(smem + 177024 + (turn ^ 1) * 27648);
+                float *other = (float *)(smem + 124288 + (turn ^ 1) * 50688);
                 fused_request(side, other, a + b_next * stride_a, lda, 32 * k_next);
                 cp_async_commit();
                 cp_async_wait<0>();
                 fused_sync(side);
-                fused_exponents(side, other, (fused_scales *)(smem + 114688 + (turn ^ 1) * 132), (fused_largest *)(smem + 110592), unused); // no panel goes by rows now
+                fused_exponents(side, other, (fused_scales *)(smem + 102400 + (turn ^ 1) * 132), (fused_largest *)(smem + 98304), unused); // no panel goes by rows now
             }
         }
         block_sync();
-#line 419 "families/fused.lua"
+#line 461 "families/fused.lua"
+        u8 *planes = smem + 45056;
+        bool left = k >= 10;
+#line 465 "families/fused.lua"
+        const auto send = [&] { // by a warp that does not make T
+            if (tid == 224 && !left)
+                fused_send(matrix, k, planes);
+        };
+#line 476 "families/fused.lua"
         if (factor) {
-#line 421 "families/fused.lua"
-            const bool by_gram = gram_finish(panel, first, gs, stau);
+#line 483 "families/fused.lua"
+            const bool by_gram = gram_finish(panel, first, gs, stau, left ? nullptr : planes, send);
+#line 485 "families/fused.lua"
             if (!by_gram)
                 flags |= 2;
             if (!by_gram)
-#line 426 "families/fused.lua"
-            fused_rows(panel, rows, 176 - first < 32 ? 176 - first : 32, (fused_step *)(smem + 110592), stau);
+#line 489 "families/fused.lua"
+            fused_rows(panel, rows, 352 - first < 32 ? 352 - first : 32, (fused_step *)(smem + 98304), stau);
+#line 494 "families/fused.lua"
+            if (by_gram && !left && warp() < 4)
+                bar_arrive(14, 256); // T needs nothing of the panel
+            else
+                bar_sync(14, 256);
+#line 502 "families/fused.lua"
+            left = left || by_gram;
+#line 504 "families/fused.lua"
+        }
+#line 506 "families/fused.lua"
+        if (!left && filled) { // by rows
+            fused_reflectors(fused_all(), panel, rows, planes);
+#line 509 "families/fused.lua"
+            fence_async_shared();
+#line 511 "families/fused.lua"
             block_sync();
+            send();
+#line 517 "families/fused.lua"
         }
-#line 437 "families/fused.lua"
-        // Four warps make T while the others write V. The next barrier of the block, behind what of the next block needs neither, ends it.
-        if (k < 5 && warp() >= 4) {
-            const fused_team team = {tid - 128, 128, (int)warp() - 4, 4, 2};
-            if (true)
-                fused_reflectors(team, panel, rows, fused_v(k), fused_ready(k));
-#line 447 "families/fused.lua"
+#line 520 "families/fused.lua"
+        if (k < 10 && tid == 224)
+            fused_sent(k, !filled);
+#line 524 "families/fused.lua"
+        // T. The next barrier of the block, behind what of the next block needs neither, ends it.
+#line 537 "families/fused.lua"
+        if (k < 10 && warp() < 4) {
+            if (filled) {
+#line 540 "families/fused.lua"
+                fused_shares(planes, rows, (float *)(smem + 103296));
+#line 551 "families/fused.lua"
+                fused_build_t(stau, (float *)(smem + 103296), (float *)(smem + 103296) + 4096, matrix.t + k * 4096);
+#line 553 "families/fused.lua"
+            }
+#line 555 "families/fused.lua"
+            fused_announce({tid, 128, (int)warp(), 4, 1}, fused_t_ready(k));
+#line 557 "families/fused.lua"
         }
-        if (k < 5 && warp() < 4) {
-            if (true)
-                fused_build_t(panel, rows, stau, (float *)(smem + 115456), (float *)(smem + 115456) + 8192, fused_t(k), fused_t_ready(k));
-#line 454 "families/fused.lua"
-        }
-#line 460 "families/fused.lua"
-        const fused_team writers = k < 5 ? fused_team{tid - 128, 128, (int)warp() - 4, 4, 2} : fused_all(); // who does not make T
-        if (writers.thread >= 0)
-            fused_leave(writers, tile, h + b * stride_h, ldh, k, scales->exponent, tau + b * stride_tau, stau);
-#line 479 "families/fused.lua"
-        if (last) {
-#line 481 "families/fused.lua"
+#line 563 "families/fused.lua"
+        if (last) { // said before this block leaves, or it would wait for that
             if (tid == 0)
                 sts_remote(cluster_map(to_saddr(found_by + matrix.parity * 2 + rank), 0), (float)flags);
             fused_came(matrix.parity);
-            cluster_sync(); // and nobody writes over V while it is applied elsewhere
-#line 486 "families/fused.lua"
-            fused_expect();
-#line 488 "families/fused.lua"
+            cluster_arrive();
+        }
+#line 571 "families/fused.lua"
+        // Who does not make T.
+        const fused_team writers = k < 10 ? fused_team{tid - 128, 128, (int)warp() - 4, 4, 2} : fused_all();
+#line 577 "families/fused.lua"
+        if (writers.thread >= 0)
+            fused_leave(writers, tile, h + b * stride_h, ldh, k, scales->exponent, tau + b * stride_tau, stau);
+#line 597 "families/fused.lua"
+        if (last) {
+#line 599 "families/fused.lua"
+            cluster_wait(); // nobody writes over V while it is applied elsewhere
+#line 603 "families/fused.lua"
             if (info && rank == 0 && tid == 0) {
                 for (int i = 0; i < 2; i++)
                     flags |= (int)found_by[matrix.parity * 2 + i];
@@ -1910,12 +2120,14 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
             matrix.parity ^= 1;
             matrix.zero = 0;
-#line 503 "families/fused.lua"
+#line 611 "families/fused.lua"
+            matrix.known = 0;
+#line 618 "families/fused.lua"
             flags = 0;
         }
-#line 506 "families/fused.lua"
+#line 621 "families/fused.lua"
         turn ^= 1;
-#line 508 "families/fused.lua"
+#line 623 "families/fused.lua"
         b = b_next;
         k = k_next;
     }
