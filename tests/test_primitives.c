@@ -293,6 +293,8 @@ static void clusters_share(void **state) {
             float mine = a[255 - t] + ((r + 2) % 4 + 0.5f), other = a[t] + ((r + 4) % 4 + 0.5f);
             ASSERT_VALUE(84 + r, t, (mine + other) + a[256 + t] * (float)t);
         }
+    for (int t = 0; t < COLUMNS; t++) /* a quarter a block, from the block before it */
+        ASSERT_VALUE(95, t, a[512 + 255 - t] * (float)((t / 64 + 3) % 4 + 1));
 }
 
 int main(void) {

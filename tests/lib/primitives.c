@@ -39,6 +39,7 @@ const qt_primitive qt_primitives[] = {
     {36, 1, "warp_sum", QT_SAME_BITS, false},
     {37, 1, "warp_max", QT_SAME_BITS, false},
     {38, 1, "redux_or", QT_SAME_BITS, false},
+    {39, 1, "rcp_normal_pair", QT_APPROXIMATE, false},
     {40, 1, "block_sync", QT_SAME_BITS, false},
     {41, 1, "block_any", QT_SAME_BITS, false},
     {42, 1, "bar_sync, bar_wait, bar_arrive", QT_SAME_BITS, false},
@@ -58,6 +59,7 @@ const qt_primitive qt_primitives[] = {
     {84, 4, "clusters", QT_SAME_BITS, true},
     {88, 3, "wgmma_f16_rs, K-major B", QT_TENSOR_SUM, true},
     {91, 4, "wgmma_f16_rs, N-major B", QT_TENSOR_SUM, true},
+    {95, 1, "bulk_send", QT_SAME_BITS, true},
     {0, 0, NULL, QT_SAME_BITS, false},
 };
 

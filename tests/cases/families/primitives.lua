@@ -100,6 +100,9 @@ QRS_KERNEL(scalars, 256, 1)(const float *A, float *H) {
     h[4 * 256] = rcp_rn(t < 2 ? 3.0f : x);
     h[5 * 256] = rsqrt_approx(fabsf(y));
     h[6 * 256] = rcp_approx(y);
+    float first, second;
+    rcp_normal_pair(y, x == 0.0f ? 2.0f : fabsf(x) + 1.0f, first, second);
+    h[39 * 256] = first * second;
     h[7 * 256] = fmaf(y, A[512 + t], A[768 + t]);
     h[8 * 256] = bits(is_finite(x));
     h[9 * 256] = bits(pow2_exponent(x) + 1000);
@@ -378,11 +381,14 @@ QRS_KERNEL(clusters, 256, 1)(const float *A, float *H) {
     if (t == 0) {
         mbar_init(bar, 1);
         mbar_init(bar + 8, 256);
+        mbar_init(bar + 16, 1);
         fence_mbar_init();
     }
     cluster_sync();
-    if (t == 0)
+    if (t == 0) {
         mbar_expect(bar, 4096);
+        mbar_expect(bar + 16, 1024);
+    }
     st_async(cluster_map(s + t * 16, next), f32x4{A[t], r + 0.5f, A[256 + t], 1.0f * t}, cluster_map(bar, next));
     mbar_wait(bar, 0);
     const f32x4 v = lds<f32x4>(s + t * 16);
@@ -393,6 +399,14 @@ QRS_KERNEL(clusters, 256, 1)(const float *A, float *H) {
     mbar_wait_cluster(bar + 8, 0);
     const float w = lds<float>(s + 8192 + (255 - t) * 4) + lds_remote<float>(cluster_map(s + 8192 + t * 4, (r + 2) % n));
     H[(84 + r) * 256 + t] = add_rn(w, mul_rn(v.z, v.w));
+    sts(s + 16384 + t * 4, A[512 + t] * (r + 1));
+    fence_async_shared();
+    block_sync();
+    if (t == 0)
+        bulk_send(cluster_map(s + 20480, next), s + 16384, 1024, cluster_map(bar + 16, next));
+    mbar_wait(bar + 16, 0);
+    if (t >> 6 == r)
+        H[95 * 256 + t] = lds<float>(s + 20480 + (255 - t) * 4);
     cluster_sync();
 }
 QRS_ENTRY(clusters)
@@ -442,7 +456,7 @@ QRS_ENTRY(warpgroups)
 QRS_KERNEL(rest, 256, 1)(const float *A, float *H) {
     const int t = threadIdx.x;
     for (int row = 0; row < 96; row++) {
-        const bool gap = row == 27 || row == 39 || row == 43 || row == 55 || row == 69 || row == 95;
+        const bool gap = row == 27 || row == 43 || row == 55 || row == 69;
 % if SM90 == 1 then
         const bool strip = row >= 76 && row < 84 && (t < 32 || t >= 64);
 % else
