@@ -164,6 +164,7 @@ static void arithmetic_is_ieee(void **state) {
         ASSERT_VALUE(3, t, sqrtf(fabsf(x)));
         ASSERT_VALUE(4, t, 1.0f / (t < 2 ? 3.0f : x));
         ASSERT_VALUE(7, t, fmaf(y, f->a[512 + t], f->a[768 + t]));
+        ASSERT_VALUE(39, t, 1.0f / (1.0f + (float)t) + 1.0f / (300.0f - (float)t));
         ASSERT_BITS(8, t, isfinite(x) ? 1 : 0);
     }
 }

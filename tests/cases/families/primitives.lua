@@ -101,8 +101,8 @@ QRS_KERNEL(scalars, 256, 1)(const float *A, float *H) {
     h[5 * 256] = rsqrt_approx(fabsf(y));
     h[6 * 256] = rcp_approx(y);
     float first, second;
-    rcp_normal_pair(y, x == 0.0f ? 2.0f : fabsf(x) + 1.0f, first, second);
-    h[39 * 256] = first * second;
+    rcp_normal_pair(1.0f + t, 300.0f - t, first, second); // normal numbers only
+    h[39 * 256] = first + second;
     h[7 * 256] = fmaf(y, A[512 + t], A[768 + t]);
     h[8 * 256] = bits(is_finite(x));
     h[9 * 256] = bits(pow2_exponent(x) + 1000);
