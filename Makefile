@@ -160,6 +160,11 @@ $(BUILD)/san/qrsmith: $(call objects,$(BUILD)/san,$(cli_src)) $(san_libs)
 $(BUILD)/tests/test_%: $(BUILD)/san/obj/tests/test_%.o $(san_libs)
 	$(call link,$(san_cflags) $(filter %.o,$^) $(san_group) $(shared_libs) $(cmocka_libs) $(lapack_libs) -rdynamic)
 
+# The command line whose host executor reports what nothing orders (runtime/host/race.h): kernels are compiled with ThreadSanitizer, it is not.
+.PHONY: race
+race:
+	+@$(submake) BUILD=$(BUILD)/race CFLAGS='-O2 -g -DQHX_TSAN=1' LDFLAGS=-fsanitize=thread $(BUILD)/race/qrsmith
+
 # NVRTC takes many times as long in a process that AddressSanitizer watches, and it is not ours to check: the suite that
 # mostly waits for it is built without. Its few uses elsewhere stay watched.
 $(BUILD)/tests/test_nvrtc: $(BUILD)/obj/tests/test_nvrtc.o $(BUILD)/libtestlib.a $(BUILD)/libqrsmith.a
@@ -211,12 +216,12 @@ install-test-packages:
 	@NVRTC='$(NVRTC)' CUDA_HOME='$(CUDA_HOME)' .ci/setup install test
 
 test: install-test-packages
-	@$(submake) all tests $(BUILD)/san/qrsmith
+	@$(submake) all tests $(BUILD)/san/qrsmith race
 	@QRSMITH_BUILD=$(BUILD) tests/run -j $(JOBS) -t 540 $(tests)
 
 # Every shape, kind and plan: up to an hour.
 test-all: install-test-packages
-	@$(submake) all tests $(BUILD)/san/qrsmith
+	@$(submake) all tests $(BUILD)/san/qrsmith race
 	@QRSMITH_BUILD=$(BUILD) QRSMITH_TEST_ALL=1 tests/run -j $(JOBS) -t 3600 $(tests)
 
 test-gpu: install-test-packages
@@ -283,6 +288,7 @@ help:
 	'make test           installs what is missing and runs the tests (minutes)' \
 	'make test-all       the same with every shape and kind (up to an hour)' \
 	'make test-gpu       the tests that need a GPU' \
+	'make race           build/race/qrsmith, which reports data races of kernels on the CPU' \
 	'make gpu-bundle     a folder to carry to a GPU machine without network' \
 	'make generated      renders configs/contest.json into generated/' \
 	'make install        PREFIX=/usr/local DESTDIR=' \

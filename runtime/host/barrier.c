@@ -1,5 +1,6 @@
 #include "runtime/host/barrier.h"
 
+#include "runtime/host/race.h"
 #include "runtime/host/team.h"
 
 static const char *barrier_name(int id, int arrive) {
@@ -30,7 +31,7 @@ static void complete(qhx_fibre *f, int id) {
             list[n++] = g;
         }
     }
-    *b = (qhx_barrier_state){0};
+    *b = (qhx_barrier_state){.phase = b->phase + 1};
     qhx_release(f->team, list, n, false);
 }
 
@@ -41,6 +42,8 @@ int qhx_barrier(qhx_thread *t, int id, int threads, int arrive, int pred, QHX_AT
     qhx_barrier_state *b = &f->block->barrier[id];
     b->threads = threads;
     b->any |= pred != 0;
+    char *race = &b->race[b->phase & 1];
+    qhx_race_before(race);
     bool last = ++b->arrived == threads;
     if (arrive) {
         if (last) complete(f, id);
@@ -50,6 +53,7 @@ int qhx_barrier(qhx_thread *t, int id, int threads, int arrive, int pred, QHX_AT
     f->status = QHX_IN_BARRIER;
     if (last) complete(f, id);
     qhx_pass(f);
+    qhx_race_after(race);
     return (int)f->result;
 }
 
@@ -73,9 +77,11 @@ void qhx_cluster_barrier(qhx_thread *t, int op, QHX_AT) {
     if (op == QHX_CLUSTER_ARRIVE) {
         f->cluster_arrived = true;
         f->cluster_phase = c->phase;
+        qhx_race_before(&c->race[c->phase & 1]);
         if (++c->arrived == f->block->threads * (uint32_t)c->size) complete_cluster(f);
         return;
     }
     f->cluster_arrived = false;
     if (f->cluster_phase == c->phase) qhx_suspend(f, QHX_IN_CLUSTER);
+    qhx_race_after(&c->race[f->cluster_phase & 1]);
 }

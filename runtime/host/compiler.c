@@ -1,6 +1,7 @@
 #include "runtime/host/compiler.h"
 
 #include "runtime/host/process.h"
+#include "runtime/host/race.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,6 +28,7 @@ static const char *const common_flags[] = {"-x",
                                            "-I."};
 static const char *const sanitize_flags[] = {"-g1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
                                              "-fno-sanitize-recover=undefined"};
+static const char *const race_flags[] = {"-g1", "-fno-omit-frame-pointer", "-fsanitize=thread"};
 
 #define COUNT(a) (int)(sizeof(a) / sizeof *(a))
 
@@ -36,6 +38,8 @@ int qhx_compiler_flags(bool sanitize, const char *flags[QHX_COMPILER_FLAGS]) {
         flags[n++] = common_flags[i];
     for (int i = 0; sanitize && i < COUNT(sanitize_flags); i++)
         flags[n++] = sanitize_flags[i];
+    for (int i = 0; QHX_TSAN && i < COUNT(race_flags); i++)
+        flags[n++] = race_flags[i];
     return n;
 }
 

@@ -1,5 +1,7 @@
 #include "runtime/host/context.h"
 
+#include "runtime/host/race.h"
+
 #include <pthread.h>
 #include <stdint.h>
 #include <string.h>
@@ -137,6 +139,7 @@ static void swap(qhx_context *from, qhx_context *to) {
 
 void qhx_context_own(qhx_context *c) {
     memset(c, 0, sizeof *c);
+    c->race = qhx_race_self();
 #if QHX_ASAN
     pthread_attr_t attr;
     if (pthread_getattr_np(pthread_self(), &attr) == 0) {
@@ -150,6 +153,7 @@ void qhx_context_own(qhx_context *c) {
 
 void qhx_context_make(qhx_context *c, void *low, size_t size, size_t skip, void (*entry)(void *),
                       void *argument) {
+    if (!c->race) c->race = qhx_race_thread();
     c->fake_stack = NULL;
     c->low = low;
     c->size = size;
@@ -163,6 +167,7 @@ void qhx_context_started(void) {
 }
 
 void qhx_context_switch(qhx_context *from, qhx_context *to) {
+    qhx_race_switch(to->race);
 #if QHX_ASAN
     __sanitizer_start_switch_fiber(&from->fake_stack, to->low, to->size);
     swap(from, to);
@@ -173,6 +178,7 @@ void qhx_context_switch(qhx_context *from, qhx_context *to) {
 }
 
 void qhx_context_leave(qhx_context *from, qhx_context *to) {
+    qhx_race_switch(to->race);
 #if QHX_ASAN
     __sanitizer_start_switch_fiber(NULL, to->low, to->size);
 #endif
@@ -180,9 +186,9 @@ void qhx_context_leave(qhx_context *from, qhx_context *to) {
 }
 
 void qhx_context_forget(qhx_context *c) {
+    qhx_race_end(c->race);
+    c->race = NULL;
 #if QHX_ASAN
     if (c->low) __asan_unpoison_memory_region(c->low, c->size);
-#else
-    (void)c;
 #endif
 }

@@ -40,6 +40,7 @@ typedef struct qhx_context {
     void *fake_stack; /* AddressSanitizer's */
     const void *low;  /* of the stack */
     size_t size;
+    void *race; /* ThreadSanitizer's thread */
 } qhx_context;
 
 /* The calling OS thread's own stack. */
@@ -52,7 +53,8 @@ void qhx_context_started(void);
 void qhx_context_switch(qhx_context *from, qhx_context *to);
 /* As switch, for the last time. */
 void qhx_context_leave(qhx_context *from, qhx_context *to);
-/* What a context that was abandoned in the middle leaves behind for the next user of its stack. */
+/* The end of a context's use. One that was abandoned in the middle leaves things behind for the next user of
+ * its stack. */
 void qhx_context_forget(qhx_context *c);
 
 #endif

@@ -1,5 +1,6 @@
 #include "runtime/host/flag.h"
 
+#include "runtime/host/race.h"
 #include "runtime/host/team.h"
 
 bool qhx_flag_wake(qhx_team *team, const void *p, bool expire) {
@@ -19,6 +20,7 @@ bool qhx_flag_wake(qhx_team *team, const void *p, bool expire) {
 void qhx_flag_set(qhx_thread *t, const void *p) {
     qhx_team *team = qhx_fibre_of(t)->team;
     team->polls = 0;
+    qhx_race_before((void *)p);
     if (team->flag_waiters && qhx_order_wakes_early(&team->order)) qhx_flag_wake(team, p, false);
 }
 
@@ -26,11 +28,15 @@ int qhx_flag_wait(qhx_thread *t, const int32_t *p, int32_t value, uint32_t spins
     qhx_fibre *f = qhx_fibre_of(t);
     (void)spins;
     qhx_enter(f, "wait_at_least", file, line);
-    if (*p >= value) return 1;
+    if (*p >= value) {
+        qhx_race_after((void *)p);
+        return 1;
+    }
     f->flag = p;
     f->flag_value = value;
     f->team->flag_waiters++;
     qhx_suspend(f, QHX_IN_FLAG);
+    qhx_race_after((void *)p);
     return (int)f->result;
 }
 

@@ -2,6 +2,7 @@
 
 #include "runtime/host/async.h"
 #include "runtime/host/flag.h"
+#include "runtime/host/race.h"
 #include "runtime/host/report.h"
 #include "runtime/host/services.h"
 #include "runtime/host/team.h"
@@ -91,6 +92,7 @@ static void release_memory(qhx_team *t) {
     for (int i = 0; t->block && i < t->cluster_count * (t->cluster ? t->cluster->size : 0); i++)
         free(t->block[i].smem);
     qhx_transfer_free(t);
+    qhx_race_end(t->carrier);
     free(t->fibre);
     free(t->warp);
     free(t->block);
@@ -275,6 +277,7 @@ qg_status qhx_launch_run(const qhx_launch *l, qhx_stacks *stacks, qg_error *err)
                         (long long)fibres, MAX_FIBRES);
     }
     t.main = *l->own;
+    t.carrier = qhx_race_thread();
     status = qhx_stacks_need(stacks, (uint32_t)fibres, err);
     if (status == QG_OK && !allocate(&t, l, (int)slots))
         status = qg_fail(err, QG_NO_MEMORY, "host executor", "no memory for a launch", "");

@@ -1,6 +1,7 @@
 #include "runtime/host/mma.h"
 
 #include "runtime/host/half.h"
+#include "runtime/host/race.h"
 #include "runtime/host/shared.h"
 #include "runtime/host/team.h"
 #include "runtime/host/warp.h"
@@ -95,6 +96,7 @@ void qhx_ldmatrix(qhx_thread *t, uint32_t *r, int count, int transposed, uint32_
     f->flags = transposed;
     /* lanes beyond the last matrix's rows give no address */
     f->out = (int)f->lane < 8 * count ? qhx_shared_at(f, address, 16, 16) : NULL;
+    if (f->out) qhx_race_read(f->out, 16);
     qhx_warp_join(f, QHX_WARP_LDMATRIX, file, line);
     memcpy(r, f->word, (size_t)count * sizeof *r);
 }

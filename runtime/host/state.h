@@ -90,7 +90,8 @@ typedef struct qhx_product {
 
 struct qhx_warp {
     qhx_fibre *fibre; /* the first of 32 */
-    uint32_t arrived, ended;
+    uint32_t arrived, ended, phase;
+    char race[2];
     int op;
     qhx_fibre *opener; /* the first to arrive */
     qhx_product *product;
@@ -100,6 +101,8 @@ struct qhx_warp {
 
 typedef struct qhx_barrier_state {
     int threads, arrived, any;
+    uint32_t phase;
+    char race[2]; /* by parity of the phase */
 } qhx_barrier_state;
 
 struct qhx_block {
@@ -119,6 +122,7 @@ struct qhx_cluster {
     int size;
     uint32_t live; /* threads; 0: the slot is free */
     uint32_t arrived, phase;
+    char race[2];
 };
 
 /* A copy that an mbarrier announces. */
@@ -159,6 +163,8 @@ struct qhx_team {
 
     qhx_transfer *transfer;
     uint32_t transfer_count, transfer_capacity;
+    void *carrier; /* who moves them, to ThreadSanitizer */
+    char race, carried;
 
     bool failed;
     qg_error error;

@@ -2,6 +2,7 @@
 
 #include "runtime/host/async.h"
 #include "runtime/host/host.h"
+#include "runtime/host/race.h"
 #include "runtime/host/report.h"
 
 #include <stdarg.h>
@@ -70,7 +71,9 @@ void qhx_poll(qhx_fibre *f) {
 
 void qhx_dispatch(qhx_team *t) {
     qhx_fibre *next = pop(t);
+    qhx_race_before(&t->race);
     if (next) qhx_context_switch(&t->main, go_to(t, next));
+    qhx_race_after(&t->race);
     *t->self = NULL;
 }
 
@@ -79,6 +82,7 @@ static void finish(qhx_fibre *f) {
     qhx_enter(f, "the end of the kernel", NULL, 0);
     qhx_async_end(f);
     f->status = QHX_DONE;
+    qhx_race_before(&t->race);
     f->warp->ended++;
     f->block->live--;
     t->polls = 0;
@@ -90,6 +94,7 @@ static void finish(qhx_fibre *f) {
 static void body(void *argument) {
     qhx_fibre *f = argument;
     qhx_context_started();
+    qhx_race_after(&f->team->race);
     f->team->kernel->run(f->team->args);
     finish(f);
 }

@@ -1,6 +1,7 @@
 #include "runtime/host/transfer.h"
 
 #include "runtime/host/host.h"
+#include "runtime/host/race.h"
 #include "runtime/host/shared.h"
 #include "runtime/host/team.h"
 #include "runtime/host/tensor.h"
@@ -76,6 +77,7 @@ static void arrive(qhx_fibre *f, uint32_t address, uint32_t bytes) {
     if (s.pending == 0)
         qhx_stop(f, QG_INTERNAL, "", "more arrivals than the mbarrier's %u in one phase", s.count);
     if (bytes >= 1u << 20) qhx_stop(f, QG_INTERNAL, "", "an mbarrier cannot expect %u bytes", bytes);
+    qhx_race_before((char *)qhx_shared_at(f, address, 8, 8) + s.phase);
     s.bytes += (int32_t)bytes;
     s.pending--;
     settle(f->team, qhx_shared_block(f, address), qhx_shared_local(address), &s);
@@ -86,6 +88,7 @@ static void wait_for(qhx_fibre *f, uint32_t address, uint32_t parity) {
     f->parity = parity & 1;
     while (load(f, address).phase == f->parity)
         qhx_suspend(f, QHX_IN_MBAR);
+    qhx_race_after((char *)qhx_shared_at(f, address, 8, 8) + f->parity);
 }
 
 void qhx_mbar(qhx_thread *t, int op, uint32_t address, uint32_t value, QHX_AT) {
@@ -110,10 +113,15 @@ static const char *land(qhx_team *team, qhx_transfer *x) {
     unsigned char *dst = x->block->smem + (x->dst - QHX_SHARED_BASE);
     memcpy(&w, x->block->smem + (x->mbar - QHX_SHARED_BASE), sizeof w);
     if (!unpack(w, &s)) return "its mbarrier was not initialised, or has been overwritten";
+    void *self = qhx_race_self();
+    qhx_race_switch(team->carrier);
+    qhx_race_after(&team->carried); /* what those that sent things did before */
     if (x->tensor)
         qhx_tensor_move(&x->map, x->at, dst, x->dst, true);
     else
         memcpy(dst, x->src ? x->src : x->value, x->bytes);
+    qhx_race_before((char *)x->block->smem + (x->mbar - QHX_SHARED_BASE) + s.phase);
+    qhx_race_switch(self);
     s.bytes -= (int32_t)x->bytes;
     if (s.bytes <= -(1 << 21)) return "the mbarrier counts too many bytes that nobody expects";
     settle(team, x->block, x->mbar, &s);
@@ -131,9 +139,12 @@ static void fail(qhx_team *team, const qhx_transfer *x, const char *why) {
 bool qhx_transfer_land(qhx_team *team) {
     if (team->transfer_count == 0 || team->failed) return false;
     uint32_t i = team->order.kind == QHX_SEEDED ? qhx_order_pick(&team->order, team->transfer_count) : 0;
+    void *self = qhx_race_self();
+    qhx_race_switch(team->carrier); /* the list is its own */
     qhx_transfer x = team->transfer[i];
     memmove(team->transfer + i, team->transfer + i + 1, (--team->transfer_count - i) * sizeof x);
     const char *why = land(team, &x);
+    qhx_race_switch(self);
     if (why) fail(team, &x, why);
     return !why;
 }
@@ -153,6 +164,18 @@ void qhx_transfer_free(qhx_team *team) {
     team->transfer_count = team->transfer_capacity = 0;
 }
 
+static bool append(qhx_team *team, const qhx_transfer *x) {
+    if (team->transfer_count == team->transfer_capacity) {
+        uint32_t capacity = team->transfer_capacity ? 2 * team->transfer_capacity : 64;
+        qhx_transfer *all = realloc(team->transfer, capacity * sizeof *all);
+        if (!all) return false;
+        team->transfer = all;
+        team->transfer_capacity = capacity;
+    }
+    team->transfer[team->transfer_count++] = *x;
+    return true;
+}
+
 static void issue(qhx_fibre *f, qhx_transfer *x, uint32_t dst, uint32_t mbar) {
     qhx_team *team = f->team;
     load(f, mbar); /* it must be a barrier now */
@@ -162,6 +185,7 @@ static void issue(qhx_fibre *f, qhx_transfer *x, uint32_t dst, uint32_t mbar) {
     x->dst = qhx_shared_local(dst);
     x->mbar = qhx_shared_local(mbar);
     x->what = f->what;
+    qhx_race_before(&team->carried);
     x->file = f->file;
     x->line = f->line;
     if (qhx_order_lands_now(&team->order)) {
@@ -169,14 +193,11 @@ static void issue(qhx_fibre *f, qhx_transfer *x, uint32_t dst, uint32_t mbar) {
         if (why) qhx_stop(f, QG_INTERNAL, "", "%s", why);
         return;
     }
-    if (team->transfer_count == team->transfer_capacity) {
-        uint32_t capacity = team->transfer_capacity ? 2 * team->transfer_capacity : 64;
-        qhx_transfer *all = realloc(team->transfer, capacity * sizeof *all);
-        if (!all) qhx_stop(f, QG_NO_MEMORY, "", "no memory for a pending copy");
-        team->transfer = all;
-        team->transfer_capacity = capacity;
-    }
-    team->transfer[team->transfer_count++] = *x;
+    void *self = qhx_race_self();
+    qhx_race_switch(team->carrier);
+    bool room = append(team, x);
+    qhx_race_switch(self);
+    if (!room) qhx_stop(f, QG_NO_MEMORY, "", "no memory for a pending copy");
 }
 
 void qhx_bulk_load(qhx_thread *t, uint32_t dst, const void *src, uint32_t bytes, uint32_t mbar, QHX_AT) {

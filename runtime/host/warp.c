@@ -1,6 +1,7 @@
 #include "runtime/host/warp.h"
 
 #include "runtime/host/mma.h"
+#include "runtime/host/race.h"
 #include "runtime/host/team.h"
 #include "runtime/host/wgmma.h"
 
@@ -124,11 +125,15 @@ void qhx_warp_join(qhx_fibre *f, int op, const char *file, int line) {
     } else {
         check_same(f, op);
     }
+    char *race = &w->race[w->phase & 1];
+    if (op == QHX_WARP_SYNC) qhx_race_before(race);
     if (++w->arrived < QHX_LANES) {
         qhx_suspend(f, QHX_IN_WARP);
+        if (op == QHX_WARP_SYNC) qhx_race_after(race);
         return;
     }
     w->arrived = 0;
+    w->phase++;
     ops[op].work(w);
     qhx_fibre *list[QHX_LANES];
     for (int i = 0; i < QHX_LANES; i++)
@@ -136,6 +141,7 @@ void qhx_warp_join(qhx_fibre *f, int op, const char *file, int line) {
     qhx_team *team = f->team;
     qhx_release(team, list, QHX_LANES, qhx_order_warp_first(&team->order));
     qhx_pass(f);
+    if (op == QHX_WARP_SYNC) qhx_race_after(race);
 }
 
 uint64_t qhx_warp_call(qhx_thread *t, int op, uint64_t value, int arg, QHX_AT) {

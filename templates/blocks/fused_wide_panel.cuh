@@ -225,7 +225,8 @@ QRS_CALL void wide_pack_m(wide_shared *s)
         most = wide_larger(most, s->columns.top[i][col]);
     const int shift = wide_shift(as_f32(most));
     const float f = wide_power(-shift);
-    s->back[col] = wide_power(shift);
+    if (part == 0)
+        s->back[col] = wide_power(shift);
     #pragma unroll
     for (int i = 0; i < 2; i++) {
         u32 hi[4], lo[4];

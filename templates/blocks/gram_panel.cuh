@@ -166,14 +166,18 @@ QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s)
 {
 % if WHOLE then
     // Not where a column's weight is in the top block: what is below would be a small part of what is squared.
-    if (${M} - first >= 48 && warp_all(s->gram[lane() * 37] >= 0x1p-3f * s->rv[lane() * 37])) {
+    if (${M} - first >= 48) {
         static_assert(sizeof s->buffers >= sizeof(gram_narrow_pivots), "they take its place");
-        const bool good = gram_narrow(panel, s->rv, s->rv, s->m, s->whole, &s->left, (gram_narrow_pivots *)&s->buffers, s->tau);
-        if (threadIdx.x < 32)
-            s->good = warp_all(good) ? 2 : 0;
-        bar_sync(1, 128);
-        if (s->good)
-            return;
+        const bool light = warp_all(s->gram[lane() * 37] >= 0x1p-3f * s->rv[lane() * 37]);
+        bar_sync(1, 128); // R takes the place of what was looked at
+        if (light) {
+            const bool good = warp_all(gram_narrow(panel, s->rv, s->rv, s->m, s->whole, &s->left, (gram_narrow_pivots *)&s->buffers, s->tau));
+            if (threadIdx.x == 0)
+                s->good = good ? 2 : 0;
+            bar_sync(1, 128);
+            if (s->good)
+                return;
+        }
     }
 % end
     const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, s->tau, ${K} - first, first + 32 >= ${M}, 128);

@@ -170,7 +170,7 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, ${NC == 2 an
             if (own) {
                 sts((jw == 3 ? owner_then : owner_now) + side + ${G}, g);
                 sts(rv_at + j * ${4 * LD}, fmaf(-gc, gap, pc.x)); // what is on and below the diagonal is written at the end
-                sts(base + ${SCALARS} + j * 16, f32x4{pj.x, squares, q, rho0});
+                sts_if(c == 0, base + ${SCALARS} + j * 16, f32x4{pj.x, squares, q, rho0});
             }
         }
 % if ROLLED then

@@ -1152,7 +1152,7 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, float *whole
             if (own) {
                 sts((jw == 3 ? owner_then : owner_now) + side + 1120, g);
                 sts(rv_at + j * 144, fmaf(-gc, gap, pc.x)); // what is on and below the diagonal is written at the end
-                sts(base + 2496 + j * 16, f32x4{pj.x, squares, q, rho0});
+                sts_if(c == 0, base + 2496 + j * 16, f32x4{pj.x, squares, q, rho0});
             }
         }
 #line 183 "blocks/gram_recursion.cuh"
@@ -1640,16 +1640,20 @@ QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s)
 {
 #line 168 "blocks/gram_panel.cuh"
     // Not where a column's weight is in the top block: what is below would be a small part of what is squared.
-    if (352 - first >= 48 && warp_all(s->gram[lane() * 37] >= 0x1p-3f * s->rv[lane() * 37])) {
+    if (352 - first >= 48) {
         static_assert(sizeof s->buffers >= sizeof(gram_narrow_pivots), "they take its place");
-        const bool good = gram_narrow(panel, s->rv, s->rv, s->m, s->whole, &s->left, (gram_narrow_pivots *)&s->buffers, s->tau);
-        if (threadIdx.x < 32)
-            s->good = warp_all(good) ? 2 : 0;
-        bar_sync(1, 128);
-        if (s->good)
-            return;
+        const bool light = warp_all(s->gram[lane() * 37] >= 0x1p-3f * s->rv[lane() * 37]);
+        bar_sync(1, 128); // R takes the place of what was looked at
+        if (light) {
+            const bool good = warp_all(gram_narrow(panel, s->rv, s->rv, s->m, s->whole, &s->left, (gram_narrow_pivots *)&s->buffers, s->tau));
+            if (threadIdx.x == 0)
+                s->good = good ? 2 : 0;
+            bar_sync(1, 128);
+            if (s->good)
+                return;
+        }
     }
-#line 179 "blocks/gram_panel.cuh"
+#line 183 "blocks/gram_panel.cuh"
     const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, s->tau, 352 - first, first + 32 >= 352, 128);
     if (threadIdx.x < 32) {
         const int l = lane();
@@ -1661,19 +1665,19 @@ QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s)
 
 // The rest, once all threads see what gram_factor left. False: nothing was written, take the rows.
 // Otherwise the panel holds R on and above the diagonal, V below, and tau (shared) its scalars. Synchronises; the caller does once more after.
-#line 191 "blocks/gram_panel.cuh"
+#line 195 "blocks/gram_panel.cuh"
 // v: where V's planes go (fused_reflectors), or null. They are made before V is known to be good; as soon as it is, leave() may send them, by bulk copies, too.
-#line 196 "blocks/gram_panel.cuh"
+#line 200 "blocks/gram_panel.cuh"
 template <class LEAVE> QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau, u8 *v, LEAVE leave)
 {
     const int l = lane(), w = warp(), tile0 = first / 16;
     if (!s->good)
         return false;
-#line 202 "blocks/gram_panel.cuh"
-    fused_tile c;
-#line 204 "blocks/gram_panel.cuh"
-    gram_apply(c, panel, tile0, s->m);
 #line 206 "blocks/gram_panel.cuh"
+    fused_tile c;
+#line 208 "blocks/gram_panel.cuh"
+    gram_apply(c, panel, tile0, s->m);
+#line 210 "blocks/gram_panel.cuh"
     if (v) {
         const saddr to = to_saddr(v) + (16 * w - first) * 64 + fused_chunk(l & 7, l >> 3);
         #pragma unroll
@@ -1688,12 +1692,12 @@ template <class LEAVE> QRS_DEV bool gram_finish(float *panel, int first, gram_sh
                         split_f16(0x1p6f * x[0], 0x1p6f * x[1], hi[u], lo[u]);
                     }
                     stmatrix_x4_trans(to + i * 8192 + n * 512, hi);
-#line 221 "blocks/gram_panel.cuh"
+#line 225 "blocks/gram_panel.cuh"
                     stmatrix_x4_trans(to + i * 8192 + n * 512 + 22528, lo);
-#line 223 "blocks/gram_panel.cuh"
+#line 227 "blocks/gram_panel.cuh"
                 }
         // The top block, four columns a thread.
-#line 226 "blocks/gram_panel.cuh"
+#line 230 "blocks/gram_panel.cuh"
         if (const int e = (int)threadIdx.x + 0; true) {
             const int row = e >> 3, j = (e & 7) * 4;
             const f32x4 x = *(const f32x4 *)(s->rv + row * 36 + j);
@@ -1706,15 +1710,15 @@ template <class LEAVE> QRS_DEV bool gram_finish(float *panel, int first, gram_sh
             split_f16(y[2], y[3], hi.y, lo.y);
             u8 *at = v + fused_chunk(row, j >> 3) + (j & 4) * 2;
             *(u32x2 *)at = hi;
-#line 239 "blocks/gram_panel.cuh"
+#line 243 "blocks/gram_panel.cuh"
             *(u32x2 *)(at + 22528) = lo;
-#line 241 "blocks/gram_panel.cuh"
+#line 245 "blocks/gram_panel.cuh"
         }
-#line 244 "blocks/gram_panel.cuh"
-        fence_async_shared();
-#line 246 "blocks/gram_panel.cuh"
-    }
 #line 248 "blocks/gram_panel.cuh"
+        fence_async_shared();
+#line 250 "blocks/gram_panel.cuh"
+    }
+#line 252 "blocks/gram_panel.cuh"
 
     // v'v of every column: the rows below the top block, and those of V1 that are this warp's.
     #pragma unroll
@@ -1741,32 +1745,32 @@ template <class LEAVE> QRS_DEV bool gram_finish(float *panel, int first, gram_sh
         top = i > l ? fmaf(s->rv[i * 36 + l], s->rv[i * 36 + l], top) : top;
     s->norms[8 + w][l] = top;
     block_sync();
-#line 281 "blocks/gram_panel.cuh"
+#line 285 "blocks/gram_panel.cuh"
     {
-#line 283 "blocks/gram_panel.cuh"
+#line 287 "blocks/gram_panel.cuh"
         float part[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
         #pragma unroll
         for (int u = 0; u < 16; u++)
             part[u & 7] += s->norms[u][l];
         const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
         const float t = s->tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
-        const bool good = warp_all(t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.000123904f && off * fminf(0x1p-6f * s->left, 1.0f) <= (352 - first < 64 ? 0.000495616f : 0.000123904f)));
+        const bool good = warp_all(t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.0001f && off * fminf(0x1p-6f * s->left, 1.0f) <= (352 - first < 64 ? 9.91232e-06f : 2.47808e-06f)));
         if (w == 0 && good)
             tau[l] = t == 0.0f ? 0.0f : div_rn(2.0f, square); // of the v that is stored
-#line 298 "blocks/gram_panel.cuh"
+#line 302 "blocks/gram_panel.cuh"
         if (!good)
             return false;
-#line 301 "blocks/gram_panel.cuh"
+#line 305 "blocks/gram_panel.cuh"
         leave();
-#line 303 "blocks/gram_panel.cuh"
+#line 307 "blocks/gram_panel.cuh"
     }
 
-#line 314 "blocks/gram_panel.cuh"
+#line 318 "blocks/gram_panel.cuh"
     if (const int e = (int)threadIdx.x + 0; true) {
         const int at = (e >> 3) * 36 + (e & 7) * 4;
         *(f32x4 *)(panel + at) = *(const f32x4 *)(s->rv + at);
     }
-#line 320 "blocks/gram_panel.cuh"
+#line 324 "blocks/gram_panel.cuh"
     fused_give(c, panel - first * 36, tile0 + 2);
     return true;
 }
