@@ -559,6 +559,10 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
         if (factor && k < ${USED})
             fused_reflectors(fused_all(), panel, rows, ${v_at});
 % end
+% if EARLY then
+        if (given && warp() < 4)
+            bar_sync(14, ${THREADS}); // the others have given their rows
+% end
 % if CLUSTER > 1 then
         if (last) { // said before this block leaves, or it would wait for that
             if (tid == 0)
@@ -570,10 +574,6 @@ QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, fl
 % if OVERLAP then
         // Who does not make T.
         const fused_team writers = k < ${USED} ? ${EARLY and "fused_team{tid, 128, (int)warp(), 4, 2}" or "fused_team{tid - 128, " .. THREADS - 128 .. ", (int)warp() - 4, " .. W - 4 .. ", 2}"} : fused_all();
-% if EARLY then
-        if (given && warp() < 4)
-            bar_sync(14, ${THREADS});
-% end
         if (${EARLY and "writers.thread < writers.threads" or "writers.thread >= 0"})
             fused_leave(writers, tile, h + b * stride_h, ldh, k, scales->exponent, tau + b * stride_tau, stau);
 % else

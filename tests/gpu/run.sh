@@ -31,6 +31,7 @@ twice() {
     sed -i -e 's/"bar\.sync \(0\|%0, %1\);"/"bar.sync \1;\\n bar.sync \1;"/' -e 's/selp\.b32 %0, 1, 0, q;}/selp.b32 %0, 1, 0, q;\\n bar.sync 0;}/' \
         -e 's/"\(bar\.arrive\|barrier\.cta\.sync\.aligned\) %0, %1;"/"bar.sync %0, %1;\\n bar.sync %0, %1;"/' "$1/device/block.cuh"
     sed -i 's/^#define WIDE_GIVERS 1$/#define WIDE_GIVERS 32/' "$1/blocks/fused_wide.cuh"
+    sed -i 's/const bool later = w == 0 && long_rest;/const bool later = true;/' "$1/blocks/fused_t.cuh" # or warps that wait now would wait for each other
     sed -i '/^#elif QRS_ARCH_90/,$ s/^    cluster_arrive();$/    cluster_arrive();\n    cluster_wait();\n    cluster_arrive();/' "$1/device/cluster.cuh"
 }
 

@@ -2099,17 +2099,16 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             fused_announce({tid, 128, (int)warp(), 4, 1}, fused_t_ready(k));
 #line 557 "families/fused.lua"
         }
-#line 563 "families/fused.lua"
+#line 567 "families/fused.lua"
         if (last) { // said before this block leaves, or it would wait for that
             if (tid == 0)
                 sts_remote(cluster_map(to_saddr(found_by + matrix.parity * 2 + rank), 0), (float)flags);
             fused_came(matrix.parity);
             cluster_arrive();
         }
-#line 571 "families/fused.lua"
+#line 575 "families/fused.lua"
         // Who does not make T.
         const fused_team writers = k < 10 ? fused_team{tid - 128, 128, (int)warp() - 4, 4, 2} : fused_all();
-#line 577 "families/fused.lua"
         if (writers.thread >= 0)
             fused_leave(writers, tile, h + b * stride_h, ldh, k, scales->exponent, tau + b * stride_tau, stau);
 #line 597 "families/fused.lua"

@@ -2064,19 +2064,18 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 #line 557 "families/fused.lua"
         }
 #line 563 "families/fused.lua"
+        if (given && warp() < 4)
+            bar_sync(14, 256); // the others have given their rows
+#line 567 "families/fused.lua"
         if (last) { // said before this block leaves, or it would wait for that
             if (tid == 0)
                 sts_remote(cluster_map(to_saddr(found_by + matrix.parity * 2 + rank), 0), (float)flags);
             fused_came(matrix.parity);
             cluster_arrive();
         }
-#line 571 "families/fused.lua"
+#line 575 "families/fused.lua"
         // Who does not make T.
         const fused_team writers = k < 5 ? fused_team{tid, 128, (int)warp(), 4, 2} : fused_all();
-#line 574 "families/fused.lua"
-        if (given && warp() < 4)
-            bar_sync(14, 256);
-#line 577 "families/fused.lua"
         if (writers.thread < writers.threads)
             fused_leave(writers, tile, h + b * stride_h, ldh, k, scales->exponent, tau + b * stride_tau, stau);
 #line 597 "families/fused.lua"
