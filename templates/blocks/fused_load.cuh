@@ -1,6 +1,6 @@
 // Column blocks of A: requested into a tile of shared memory ahead of time, scaled, taken into mma accumulators and given back.
 //
-// Parameters: M, N; MT = M rounded up to 16; W warps; TILES row tiles a warp; THREADS; IN layout.
+// Parameters: M, N; MT = M rounded up to 16; W warps; TILES row tiles a warp; THREADS; IN layout; LASTS.
 // Tile: MT rows of 36 floats, zero past the matrix. Loops over it are rolled: a panel walks its code once, and what the
 // instruction cache does not hold costs more than the loop's own instructions.
 // Fragment: C^T in the accumulator layout of m16n8k16, so that it is at once the A operand of W^T = C^T V. Warp w holds row

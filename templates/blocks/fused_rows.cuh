@@ -1,6 +1,6 @@
 // Householder panel of 32 columns, rows in registers, one fused reduction and one barrier a column, one copy of the step.
 //
-// Parameters: LAYERS of RS = 4 W rows; W warps.
+// Parameters: LAYERS of RS = 4 W rows; W warps; GRAM (this is what falls back: a call, out of the way of the code that is walked).
 // A thread holds x[kk][c] = row kk RS + 4 w + lane / 8, column 8 (slot + c) + lane % 8 of the panel (rows counted from the panel's first):
 // the registers of eight finished columns move to the back, so that the loop over columns stays rolled.
 // Columns are named relative to the slot: the pivot is column cj of 0..7, its successor cj + 1. One pass gives x'a_c of the

@@ -1,6 +1,6 @@
 // T of a panel from V and tau.
 //
-// Parameters: PRODUCTS, RESIDENT, CLUSTER, LASTS (shares of V'V have a place beside the panel).
+// Parameters: PRODUCTS, PLANE, RESIDENT, CLUSTER, LASTS (shares of V'V have a place beside the panel), DIRECT, EARLY (the last four warps, else the first).
 // T itself by one warp (t_blocks.cuh).
 
 % if not DIRECT then

@@ -1,6 +1,6 @@
 // The finished panels' way to a block: where their V and T are, and the loop that applies them.
 //
-// Parameters: MT, K, KP, THREADS, PRODUCTS, PLANE, V_BYTES, RESIDENT, STAGE, STAGES, CLUSTER; shared memory places O_V, O_T, O_WS, O_WP, O_READY.
+// Parameters: MT, K, KP, THREADS, PRODUCTS, PLANES, PLANE, V_BYTES, RESIDENT, DIRECT, STAGE, STAGES, CLUSTER; shared memory places O_V, O_T, O_WS, O_WP, O_READY.
 // V and T of all panels are in shared memory (RESIDENT), or in scratch and come to shared memory stage by stage. Where CTAs share a matrix, a panel has
 // two mbarriers in each of them: one completes when its V is there, the other when its T is. Resident, they count the bytes that the panel's CTA
 // sends (no fence of global memory stands in the chain then); otherwise that CTA arrives when all is in scratch.

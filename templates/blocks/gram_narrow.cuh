@@ -1,5 +1,5 @@
 // A panel of 32 columns from its whole Gram matrix, for panels at least twice as tall as wide: gram_whole.cuh, which explains it, for fewer columns, a pair of columns
-// at a time. With 64 rows and more a random panel loses 10 eps, with 32 thousands.
+// at a time. With 64 rows and more a random panel loses 10 eps, with 48 as many, with 32 thousands.
 //
 // Parameters: LD: row stride of X, G and R; LDM: of M; LEAST: share of a column's square that must be left of it.
 // Layout: two warps hold X, and two G, a few pairs ahead, each two with barriers of their own; R's rows are announced by twos of pairs. Thread (ty, tx) of 8 x 8 has rows

@@ -1,6 +1,6 @@
 // A panel of 32 columns by the Gram recursion (gram_recursion.cuh)${WHOLE and ", or from its whole Gram matrix (gram_narrow.cuh)" or ""}, with its safety test.
 //
-// Parameters: M, N, K, W, TILES, MT, LASTS, WHOLE (panels of 48 rows and more by gram_narrow.cuh where that is safe), LIMIT, SHORT, LOOSE.
+// Parameters: M, N, K, W, TILES, MT, LASTS, CLUSTER, PRODUCTS, PLANE, DIRECT, EARLY, GRAM_STATE, WHOLE (panels of 48 rows and more by gram_narrow.cuh where that is safe), LIMIT, SHORT, LOOSE.
 // What tau v'v / 2 is off from 1 is an error of that share of what was left of the panel's columns, and counts by what it is of whole columns, whose
 // largest entry is 2^LIFT at least: that may be LIMIT, or SHORT in panels of fewer than 64 rows. LOOSE bounds it however little is left.
 // G = P2'P2 and V2 = P2 M are formed as three TF32 products (hi hi + hi lo + lo hi): fp32 level, with fp32's range, so that
