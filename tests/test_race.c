@@ -71,6 +71,23 @@ static void fused_clusters_with_v_in_scratch(void **state) {
                      "keep=scratch --set overlap=0");
 }
 
+static void fused_by_rows(void **state) {
+    race_free(
+        state,
+        "--shape 2x100x100 --family fused --set update=mma --set ctas=2 --set keep=shared --set method=rows");
+    race_free(state, "--shape 2x70x100 --family fused --set update=mma --set ctas=1 --set method=rows");
+}
+
+static void every_suite(void **state) {
+    if (!qt_test_all()) qt_skip("two minutes: make test-all");
+    race_free(state, "configs/suites/small.json");
+    race_free(state, "configs/suites/small.json --family blocked");
+    race_free(state, "configs/suites/rare.json --precision both");
+    race_free(state, "configs/suites/rare.json --family blocked");
+    race_free(state, "configs/suites/rare.json --family fused --set update=mma --set method=rows");
+    race_free(state, "configs/suites/rare.json --family fused --set update=mma --set ctas=4");
+}
+
 static void fused_by_warpgroups(void **state) {
     race_free(state, "configs/suites/rare.json --family fused --set update=wgmma");
 }
@@ -138,7 +155,9 @@ int main(void) {
         cmocka_unit_test(fused_one_cta),
         cmocka_unit_test(fused_clusters_with_v_in_shared_memory),
         cmocka_unit_test(fused_clusters_with_v_in_scratch),
+        cmocka_unit_test(fused_by_rows),
         cmocka_unit_test(fused_by_warpgroups),
+        cmocka_unit_test(every_suite),
         cmocka_unit_test(what_is_left_out_is_missed),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -98,7 +98,8 @@ ${GRAM and "QRS_CALL" or "QRS_DEV"} void fused_rows(float *panel, int rows, int 
                 most = fmaxf(most, fabsf(xb[kk]));
             most = warp_max(most);
             block_sync();
-            part[w] = most;
+            if (l == 0)
+                part[w] = most;
             block_sync();
             #pragma unroll 1
             for (int u = 0; u < ${W}; u++)

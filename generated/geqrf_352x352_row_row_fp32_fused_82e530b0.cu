@@ -872,7 +872,8 @@ QRS_CALL void fused_rows(float *panel, int rows, int steps, fused_step *s, float
                 most = fmaxf(most, fabsf(xb[kk]));
             most = warp_max(most);
             block_sync();
-            part[w] = most;
+            if (l == 0)
+                part[w] = most;
             block_sync();
             #pragma unroll 1
             for (int u = 0; u < 8; u++)
@@ -1754,7 +1755,7 @@ template <class LEAVE> QRS_DEV bool gram_finish(float *panel, int first, gram_sh
             part[u & 7] += s->norms[u][l];
         const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
         const float t = s->tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
-        const bool good = warp_all(t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.000123904f && off * fminf(0x1p-6f * s->left, 1.0f) <= (352 - first < 64 ? 0.000495616f : 0.000123904f)));
+        const bool good = warp_all(t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.0001f && off * fminf(0x1p-6f * s->left, 1.0f) <= (352 - first < 64 ? 9.91232e-06f : 2.47808e-06f)));
         if (w == 0 && good)
             tau[l] = t == 0.0f ? 0.0f : div_rn(2.0f, square); // of the v that is stored
 #line 302 "blocks/gram_panel.cuh"

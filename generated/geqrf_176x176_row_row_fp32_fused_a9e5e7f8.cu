@@ -893,7 +893,8 @@ QRS_CALL void fused_rows(float *panel, int rows, int steps, fused_step *s, float
                 most = fmaxf(most, fabsf(xb[kk]));
             most = warp_max(most);
             block_sync();
-            part[w] = most;
+            if (l == 0)
+                part[w] = most;
             block_sync();
             #pragma unroll 1
             for (int u = 0; u < 8; u++)
@@ -1779,7 +1780,7 @@ template <class LEAVE, class MEANWHILE> QRS_DEV bool gram_finish(fused_tile &c, 
             part[u & 7] += s->norms[u][l];
         const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
         const float t = s->tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
-        const bool good = warp_all(t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.0001f && off * fminf(0x1p-6f * s->left, 1.0f) <= (176 - first < 64 ? 0.000123904f : 3.0976e-05f)));
+        const bool good = warp_all(t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.0001f && off * fminf(0x1p-6f * s->left, 1.0f) <= (176 - first < 64 ? 4e-06f : 1e-06f)));
         if (w == 0 && good)
             tau[l] = t == 0.0f ? 0.0f : div_rn(2.0f, square); // of the v that is stored
 #line 297 "blocks/gram_panel.cuh"
