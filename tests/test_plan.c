@@ -142,6 +142,26 @@ static void nothing_asked_takes_the_default_and_says_so(void **state) {
     qg_plan_free(plan);
 }
 
+/* Many columns of a few rows: fused would miss the fp32 contract in some (see its rank). */
+static void few_rows_of_many_columns_are_blocked_in_fp32(void **state) {
+    (void)state;
+    const struct {
+        qg_shape shape;
+        const char *family;
+    } cases[] = {
+        {{.m = 3, .n = 129, .max_batch = 4}, "blocked"},
+        {{.m = 15, .n = 200, .max_batch = 4}, "blocked"},
+        {{.m = 16, .n = 200, .max_batch = 4}, "fused"},
+        {{.m = 3, .n = 129, .max_batch = 4, .precision = QG_FP16}, "fused"},
+        {{.m = 3, .n = 32, .max_batch = 4}, "pack"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        qg_plan *plan = made(&cases[i].shape, NULL, NULL);
+        assert_string_equal(plan->family, cases[i].family);
+        qg_plan_free(plan);
+    }
+}
+
 static void a_forced_family_is_taken_and_says_so(void **state) {
     (void)state;
     qg_plan *plan = made(&square, "blocked", "{\"panel\": 16}");
@@ -353,6 +373,7 @@ int main(void) {
         cmocka_unit_test(an_unknown_profile_lists_those_there_are),
         cmocka_unit_test(a_profile_of_ones_own_is_read_strictly),
         cmocka_unit_test(nothing_asked_takes_the_default_and_says_so),
+        cmocka_unit_test(few_rows_of_many_columns_are_blocked_in_fp32),
         cmocka_unit_test(a_forced_family_is_taken_and_says_so),
         cmocka_unit_test(a_default_fits_what_is_asked_for_beside_it),
         cmocka_unit_test(a_whole_float_is_the_list_s_integer),

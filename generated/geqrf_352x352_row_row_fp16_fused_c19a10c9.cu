@@ -1,4 +1,4 @@
-#line 259 "families/fused.lua"
+#line 260 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -6,11 +6,11 @@
 #include "device/mma.cuh"
 #include "device/copy.cuh"
 #include "device/launch.cuh"
-#line 272 "families/fused.lua"
+#line 273 "families/fused.lua"
 #include "device/stmatrix.cuh"
-#line 275 "families/fused.lua"
+#line 276 "families/fused.lua"
 #include "device/cluster.cuh"
-#line 277 "families/fused.lua"
+#line 278 "families/fused.lua"
 
 using namespace qrs;
 
@@ -1775,7 +1775,7 @@ template <class LEAVE> QRS_DEV bool gram_finish(float *panel, int first, gram_sh
     fused_give(c, panel - first * 36, tile0 + 2);
     return true;
 }
-#line 307 "families/fused.lua"
+#line 308 "families/fused.lua"
 
 #line 1 "blocks/fused_walk.cuh"
 // The finished panels' way to a block: where their V and T are, and the loop that applies them.

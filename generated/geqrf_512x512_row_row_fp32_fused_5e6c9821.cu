@@ -1,4 +1,4 @@
-#line 259 "families/fused.lua"
+#line 260 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -6,11 +6,11 @@
 #include "device/mma.cuh"
 #include "device/copy.cuh"
 #include "device/launch.cuh"
-#line 267 "families/fused.lua"
+#line 268 "families/fused.lua"
 #include "device/flag.cuh"
 #include "device/wgmma.cuh"
 #include "device/stmatrix.cuh"
-#line 277 "families/fused.lua"
+#line 278 "families/fused.lua"
 
 using namespace qrs;
 
@@ -306,7 +306,7 @@ QRS_DEV bool wide_largest(const wide_tile &c, wide_columns *s)
 
 // After wide_largest: scales a block as fused_load.cuh does (every column's largest magnitude to [1, 2) 2^LIFT; not finite: not scaled). Returns
 // whether a column's weight is concentrated on few rows, where one fp16 product is not enough: its 1-norm is below 0.6 sqrt(m) times
-// its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds that fail). Synchronises.
+// its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds that fail).
 QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
 {
     const int wg = wide_group(), l = lane();
@@ -324,8 +324,6 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
                 *bad = 1;
         }
     }
-#line 242 "blocks/fused_wide.cuh"
-    float sum[2] = {0.0f, 0.0f}, square[2] = {0.0f, 0.0f};
 #line 244 "blocks/fused_wide.cuh"
     #pragma unroll
     for (int j = 0; j < 4; j++)
@@ -334,26 +332,10 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
             const int h = i >> 1 & 1;
             const float x = f[h] * c[j][i];
             c[j][i] = x;
-#line 252 "blocks/fused_wide.cuh"
-            sum[h] += fabsf(x);
-            square[h] = fmaf(x, x, square[h]);
 #line 255 "blocks/fused_wide.cuh"
         }
-#line 257 "blocks/fused_wide.cuh"
-    #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const f32x2 both = {wide_total(sum[h]), wide_total(square[h])};
-        if (first)
-            s->sums[wg][wide_column(h)] = both;
-    }
-    block_sync();
-    bool few = false;
-    #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const f32x2 u = s->sums[0][l + 32 * h], d = s->sums[1][l + 32 * h];
-        few = few || (u.x + d.x) * (u.x + d.x) < 184.32f * (u.y + d.y);
-    }
-    return shfl((int)warp_any(few), 0);
+#line 272 "blocks/fused_wide.cuh"
+    return false;
 #line 274 "blocks/fused_wide.cuh"
 }
 
@@ -1490,6 +1472,25 @@ QRS_DEV void wide_unpack(float (&x)[32], saddr tile, const float (&f)[2])
         }
     }
 }
+#line 186 "blocks/fused_wide_panel.cuh"
+// All of it, but for the top block, to c.
+QRS_DEV void wide_restore(wide_tile &c, u8 *v, int tiles, const wide_shared *s)
+{
+    const float f[2] = {s->up[wide_column(0)], s->up[wide_column(1)]};
+    #pragma unroll 1
+    for (int t = wide_group(); t < 8; t += 2) { // the registers go round
+        float x[32];
+        #pragma unroll
+        for (int i = 0; i < 32; i++)
+            x[i] = 0.0f;
+        if (t > 0 && t < tiles)
+            wide_unpack(x, to_saddr(v) + t * 8192, f);
+        wide_turn(c);
+        #pragma unroll
+        for (int i = 0; i < 32; i++)
+            c[3][i] = x[i];
+    }
+}
 #line 205 "blocks/fused_wide_panel.cuh"
 
 // M, where gram_pair leaves it, to s->half as fp16 pairs, a column a row of 128 bytes. Its rows take P2's powers of two, its columns get their own:
@@ -1606,7 +1607,7 @@ QRS_DEV bool wide_disagrees(bool anyway, bool tall, wide_shared *s, float *tau)
                                ((s->columns.top[0][col] + s->columns.top[1][col]) + (s->columns.top[2][col] + s->columns.top[3][col])));
         const float was = tau[col], off = fabsf(fmaf(0.5f * was, square, -1.0f));
         const float left = sqrt_rn(warp_max(fmaxf(s->whole[lane()], s->whole[lane() + 32])));
-        wrong = !(was == 0.0f || ((square > 1.0f || !tall) && off <= 0.000262144f && off * fminf(0x1p-6f * left, 1.0f) <= 0.000262144f));
+        wrong = !(was == 0.0f || ((square > 1.0f || !tall) && off <= 0.0001f && off * fminf(0x1p-6f * left, 1.0f) <= 5.24288e-06f));
         now = was == 0.0f ? 0.0f : div_rn(2.0f, square);
     }
     if (block_any(wrong) && !anyway)
@@ -1852,6 +1853,19 @@ QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, w
     s->columns.top[part][col] = square;
 }
 
+#line 575 "blocks/fused_wide_panel.cuh"
+// Whether the top block has more than seven eighths of a column's square (G being that of all rows). Synchronises.
+QRS_DEV bool wide_leans(wide_shared *s)
+{
+    const int tid = threadIdx.x;
+    gram_top_squares(s);
+    block_sync();
+    bool leans = false;
+    if (tid < 64)
+        leans = !((s->columns.top[0][tid] + s->columns.top[1][tid]) + (s->columns.top[2][tid] + s->columns.top[3][tid]) <= 0.875f * s->gram[tid * 69]);
+    return shfl((int)block_any(leans), 0);
+}
+
 #line 588 "blocks/fused_wide_panel.cuh"
 // Writes block k to H, and before that, with `panel`, factors it from tile k down: tau to shared memory, V's planes, with the low one if `low`, on
 // their way to scratch when some block comes `later`. t: T's place, until then the top block's for a second attempt. Returns true when the Gram recursion did
@@ -1860,7 +1874,7 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
                         bool later, bool low, wide_shared *s, float *tau)
 {
     const int steps = 512 - 64 * k < 64 ? 512 - 64 * k : 64, tiles = panel ? 8 - k : 0, turn = k < 8 ? k : 0;
-    const bool tall = 512 - 64 * k >= 128; // its whole Gram matrix will do
+    bool tall = 512 - 64 * k >= 128; // its whole Gram matrix will do
     bool rows = false;
     block_sync(); // everybody is done with the update, and knows the exponents
     float f[2] = {wide_apply(c, 0, exponent[wide_column(0)] - QRS_LIFT, tiles), wide_apply(c, 1, exponent[wide_column(1)] - QRS_LIFT, tiles)};
@@ -1872,10 +1886,17 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
             return rows;
         if (pass == 0)
             wide_take_top(c[0], s->rv, (f32x4 *)t);
-#line 619 "blocks/fused_wide_panel.cuh"
-        if (pass == 0)
-            wide_measure(c, tall ? 0 : 1, tiles, s);
-        wide_pack(c, v, tall || pass ? 0 : 1, tiles, pass == 0 || shfl((int)low, 0), s);
+#line 608 "blocks/fused_wide_panel.cuh"
+        #pragma unroll 1
+        for (;;) { // once more without the top block, if that is where the weight is
+            if (pass == 0)
+                wide_measure(c, tall ? 0 : 1, tiles, s);
+            wide_pack(c, v, tall || pass ? 0 : 1, tiles, pass == 0 || shfl((int)low, 0), s);
+            if (pass || !tall || !wide_leans(s))
+                break;
+            tall = false;
+            wide_restore(c, v, tiles, s);
+        }
 #line 623 "blocks/fused_wide_panel.cuh"
         if (pass)
             break;
@@ -2002,7 +2023,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
     #pragma unroll 1
     for (i64 b = blockIdx.x; b < batch; b = *following) {
         u32 zero = 0;    // bit p: panel p was zero throughout and has no reflectors
-        int split = 8; // panels from `split` on have a low plane, and use it
+        int split = 0; // panels from `split` on have a low plane, and use it
         if (tid == 0)
             bad[0] = bad[1] = 0;
         #pragma unroll 1
@@ -2044,29 +2065,17 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             if (filled && start < done && tid == 0)
                 bulk_wait_read<0>(); // the last T has left the place where another one comes
             if (filled && start < done) { // the first V travels while the block is scaled
-#line 145 "blocks/fused_wide_kernel.cuh"
-                if (start < split)
-                    wide_issue<false>(stage, start, 0);
 #line 149 "blocks/fused_wide_kernel.cuh"
                 if (start >= split)
                     wide_issue<true>(stage, start, 0);
 #line 152 "blocks/fused_wide_kernel.cuh"
             }
             const bool few = wide_scale(c, &shared->columns, bad, exponent);
-#line 155 "blocks/fused_wide_kernel.cuh"
-            const int was = split;
-            if (few && k < split)
-                split = k;
 #line 159 "blocks/fused_wide_kernel.cuh"
             if (filled && k > 0) {
                 block_sync();
-#line 162 "blocks/fused_wide_kernel.cuh"
-                wide_update<false>(c, 0, done < split ? done : split, turn, zero, true, stage);
-#line 165 "blocks/fused_wide_kernel.cuh"
-                if (split < done) {
-                    block_sync();
-                    wide_update<true>(c, split, done, turn, zero, start >= was, stage);
-                }
+#line 170 "blocks/fused_wide_kernel.cuh"
+                wide_update<true>(c, 0, done, turn, zero, true, stage);
 #line 172 "blocks/fused_wide_kernel.cuh"
             }
             {
@@ -2087,7 +2096,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 tau[b * stride_tau + first + tid] = stau[tid];
         }
         if (info && tid == 0)
-            info[b] = bad[0] | bad[1] | (split < 8 ? 4 : 0);
+            info[b] = bad[0] | bad[1];
         block_sync();
     }
     if (tid == 0)

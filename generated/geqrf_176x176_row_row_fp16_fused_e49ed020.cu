@@ -1,4 +1,4 @@
-#line 259 "families/fused.lua"
+#line 260 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -6,11 +6,11 @@
 #include "device/mma.cuh"
 #include "device/copy.cuh"
 #include "device/launch.cuh"
-#line 272 "families/fused.lua"
+#line 273 "families/fused.lua"
 #include "device/stmatrix.cuh"
-#line 275 "families/fused.lua"
+#line 276 "families/fused.lua"
 #include "device/cluster.cuh"
-#line 277 "families/fused.lua"
+#line 278 "families/fused.lua"
 
 using namespace qrs;
 
@@ -1780,7 +1780,7 @@ template <class LEAVE, class MEANWHILE> QRS_DEV bool gram_finish(fused_tile &c, 
             part[u & 7] += s->norms[u][l];
         const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
         const float t = s->tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
-        const bool good = warp_all(t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.0001f && off * fminf(0x1p-6f * s->left, 1.0f) <= (176 - first < 64 ? 4e-06f : 1e-06f)));
+        const bool good = warp_all(t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.0001f && off * fminf(0x1p-6f * s->left, 1.0f) <= (176 - first < 64 ? 0.000123904f : 3.0976e-05f)));
         if (w == 0 && good)
             tau[l] = t == 0.0f ? 0.0f : div_rn(2.0f, square); // of the v that is stored
 #line 297 "blocks/gram_panel.cuh"
@@ -1807,7 +1807,7 @@ template <class LEAVE, class MEANWHILE> QRS_DEV bool gram_finish(fused_tile &c, 
     fused_give(c, panel - first * 36, tile0 + 2);
     return true;
 }
-#line 307 "families/fused.lua"
+#line 308 "families/fused.lua"
 
 #line 1 "blocks/fused_walk.cuh"
 // The finished panels' way to a block: where their V and T are, and the loop that applies them.
