@@ -163,8 +163,8 @@ struct qhx_team {
 
     qhx_transfer *transfer;
     uint32_t transfer_count, transfer_capacity;
-    void *carrier; /* who moves them, to ThreadSanitizer */
-    char race, carried;
+    void *carrier;      /* who moves them, to ThreadSanitizer (race.h) */
+    char race, carried; /* what starts and ends of fibres order; what sending orders */
 
     bool failed;
     qg_error error;

@@ -106,22 +106,20 @@ void qhx_mbar(qhx_thread *t, int op, uint32_t address, uint32_t value, QHX_AT) {
     ops[op].work(f, address, value);
 }
 
-/* Moves the data and counts its bytes. The barrier may have gone bad since then: returns NULL, or why. */
+/* The carrier moves the data and counts its bytes. The barrier may have gone bad since then: returns NULL, or
+ * why. */
 static const char *land(qhx_team *team, qhx_transfer *x) {
     uint64_t w;
     mbar_state s;
     unsigned char *dst = x->block->smem + (x->dst - QHX_SHARED_BASE);
     memcpy(&w, x->block->smem + (x->mbar - QHX_SHARED_BASE), sizeof w);
     if (!unpack(w, &s)) return "its mbarrier was not initialised, or has been overwritten";
-    void *self = qhx_race_self();
-    qhx_race_switch(team->carrier);
     qhx_race_after(&team->carried); /* what those that sent things did before */
     if (x->tensor)
         qhx_tensor_move(&x->map, x->at, dst, x->dst, true);
     else
         memcpy(dst, x->src ? x->src : x->value, x->bytes);
     qhx_race_before((char *)x->block->smem + (x->mbar - QHX_SHARED_BASE) + s.phase);
-    qhx_race_switch(self);
     s.bytes -= (int32_t)x->bytes;
     if (s.bytes <= -(1 << 21)) return "the mbarrier counts too many bytes that nobody expects";
     settle(team, x->block, x->mbar, &s);
@@ -185,18 +183,19 @@ static void issue(qhx_fibre *f, qhx_transfer *x, uint32_t dst, uint32_t mbar) {
     x->dst = qhx_shared_local(dst);
     x->mbar = qhx_shared_local(mbar);
     x->what = f->what;
-    qhx_race_before(&team->carried);
     x->file = f->file;
     x->line = f->line;
-    if (qhx_order_lands_now(&team->order)) {
-        const char *why = land(team, x);
-        if (why) qhx_stop(f, QG_INTERNAL, "", "%s", why);
-        return;
-    }
+    const char *why = NULL;
+    bool room = true;
     void *self = qhx_race_self();
+    qhx_race_before(&team->carried);
     qhx_race_switch(team->carrier);
-    bool room = append(team, x);
+    if (qhx_order_lands_now(&team->order))
+        why = land(team, x);
+    else
+        room = append(team, x);
     qhx_race_switch(self);
+    if (why) qhx_stop(f, QG_INTERNAL, "", "%s", why);
     if (!room) qhx_stop(f, QG_NO_MEMORY, "", "no memory for a pending copy");
 }
 

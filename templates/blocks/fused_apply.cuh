@@ -26,9 +26,9 @@ template <int NT> QRS_DEV void fused_partial(float *red, const float (&w)[2][NT]
 template <int SHARES> QRS_DEV f32x4 fused_total(const float *red, int r, int c)
 {
     const float *at = red + r * 32 + (c ^ ((r & 3) << 3));
-    f32x4 sum = {0.0f, 0.0f, 0.0f, 0.0f};
+    f32x4 sum = *(const f32x4 *)at;
     #pragma unroll
-    for (int v = 0; v < SHARES; v++) {
+    for (int v = 1; v < SHARES; v++) {
         const f32x4 x = *(const f32x4 *)(at + v * 1024);
         sum = {sum.x + x.x, sum.y + x.y, sum.z + x.z, sum.w + x.w};
     }
@@ -44,6 +44,23 @@ template <int NT> QRS_DEV void fused_products(float (&acc)[2][NT][4], const u32 
             mma_f16(acc[mt][n], a[mt], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
 }
 
+% local PARTS = PRODUCTS == 3 and 2 or 1
+// Row tile i of C as the left operand of W^T: in fp16${PARTS == 2 and ", and what that left" or ""}.
+QRS_DEV void fused_operand(u32 (&a)[${PARTS}][2][4], const fused_tile &c, int i)
+{
+    #pragma unroll
+    for (int mt = 0; mt < 2; mt++)
+        #pragma unroll
+        for (int x = 0; x < 4; x++) {
+            const float *y = &c[mt][i][x >> 1][(x & 1) * 2];
+% if PARTS == 2 then
+            split_f16(y[0], y[1], a[0][mt][x], a[1][mt][x]);
+% else
+            a[0][mt][x] = pack_f16(y[0], y[1]);
+% end
+        }
+}
+
 // p: the finished panel, applied to rows 32 p on. v: its V; lo plane ${PLANE} bytes further. red: W x 4 KB; ws: 4 KB; wp: 2 KB a plane; t: T in fp16 as
 // V is, its low plane 2 KB further${CLUSTER > 1 and ", there once t_ready" .. (RESIDENT and ", and V once v_ready," or "") .. " (if not 0) completes its phase of the given parity" or ""}${CLUSTER > 1 and not RESIDENT and "; late: null, or where it then is to be copied from" or ""}. Synchronises three times; on return other
 // warps may still read v and wp.
@@ -52,21 +69,10 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
     const int w = warp(), l = lane();
 % local AHEAD = RESIDENT and CLUSTER > 1 and HALVES == 1 and TILES <= 2
 % if AHEAD then
-    // C's halves, while V is awaited.
-    u32 halves[${TILES}][${PRODUCTS == 3 and 2 or 1}][2][4];
+    u32 halves[${TILES}][${PARTS}][2][4]; // C's, while V is awaited
     #pragma unroll
     for (int i = 0; i < ${TILES}; i++)
-        #pragma unroll
-        for (int mt = 0; mt < 2; mt++)
-            #pragma unroll
-            for (int x = 0; x < 4; x++) {
-                const float *y = &c[mt][i][x >> 1][(x & 1) * 2];
-% if PRODUCTS == 3 then
-                split_f16(y[0], y[1], halves[i][0][mt][x], halves[i][1][mt][x]);
-% else
-                halves[i][0][mt][x] = pack_f16(y[0], y[1]);
-% end
-            }
+        fused_operand(halves[i], c, i);
 % end
 % if RESIDENT and CLUSTER > 1 then
     if (v_ready)
@@ -89,39 +95,23 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
             const int tile = i * ${W} + w;
             if (tile >= 2 * p && tile < ${MT // 16}) {
 % if AHEAD then
-                const u32(&a)[2][4] = halves[i][0];
-% if PRODUCTS == 3 then
-                const u32(&al)[2][4] = halves[i][1];
-% end
+                const u32(&a)[${PARTS}][2][4] = halves[i];
 % else
-                u32 a[2][4];
-% if PRODUCTS == 3 then
-                u32 al[2][4];
-% end
-                #pragma unroll
-                for (int mt = 0; mt < 2; mt++)
-                    #pragma unroll
-                    for (int x = 0; x < 4; x++) {
-                        const float *y = &c[mt][i][x >> 1][(x & 1) * 2];
-% if PRODUCTS == 3 then
-                        split_f16(y[0], y[1], a[mt][x], al[mt][x]);
-% else
-                        a[mt][x] = pack_f16(y[0], y[1]);
-% end
-                    }
+                u32 a[${PARTS}][2][4];
+                fused_operand(a, c, i);
 % end
                 // One term after another: products into the same sums are as far apart as can be.
                 u32 b[${2 // HALVES}][4];
                 #pragma unroll
                 for (int n = 0; n < ${2 // HALVES}; n++)
                     ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * ${W * 1024});
-                fused_products<${4 // HALVES}>(acc, a, b);
+                fused_products<${4 // HALVES}>(acc, a[0], b);
 % if PRODUCTS == 3 then
-                fused_products<${4 // HALVES}>(acc, al, b);
+                fused_products<${4 // HALVES}>(acc, a[1], b);
                 #pragma unroll
                 for (int n = 0; n < ${2 // HALVES}; n++)
                     ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * ${W * 1024} + ${PLANE});
-                fused_products<${4 // HALVES}>(acc, a, b);
+                fused_products<${4 // HALVES}>(acc, a[0], b);
 % end
             }
         }

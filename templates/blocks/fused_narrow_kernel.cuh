@@ -4,6 +4,7 @@
 // A block: it is loaded and scaled (ahead of time: OVERLAP), finished panels are applied as they come, its panel is factored, V leaves for whoever waits for it, T follows, and
 // the block is written out. Where a panel is not by rows, and nobody else fills the time (DIRECT, EARLY), V leaves as soon as it is known to be good, four warps form V'V while
 // that is decided, and give their rows of V to the tile while one of them makes T.
+// Named barriers: 1 who factors, and who makes T; 2 who loads the next block; 3..12 gram_narrow.cuh; 13 V is judged; 14 V's rows are in the tile.
 QRS_KERNEL(fused, ${THREADS}, ${CTAS})(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau,
                                        i64 stride_tau, int *info, i64 batch, u8 *v_scratch, u8 *t_scratch)
 {

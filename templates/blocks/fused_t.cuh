@@ -110,10 +110,8 @@ ${EARLY and "template <class REST> " or ""}QRS_DEV void fused_build_t(const floa
     #pragma unroll
     for (int i = 0; i < 2; i++) { // the sums; what is below the 16 x 16 blocks of the diagonal nobody reads
         const int r = 16 * i + (thread >> 3), c = (thread & 7) * 4;
-        const float *at = red + r * 32 + (c ^ ((r & 3) << 3));
-        const f32x4 x = *(const f32x4 *)at, y = *(const f32x4 *)(at + 1024), z = *(const f32x4 *)(at + 2048), w4 = *(const f32x4 *)(at + 3072);
-        *(f32x4 *)(s + r * 36 + c) = {0x1p-12f * ((x.x + y.x) + (z.x + w4.x)), 0x1p-12f * ((x.y + y.y) + (z.y + w4.y)), 0x1p-12f * ((x.z + y.z) + (z.z + w4.z)),
-                                   0x1p-12f * ((x.w + y.w) + (z.w + w4.w))};
+        const f32x4 x = fused_total<4>(red, r, c);
+        *(f32x4 *)(s + r * 36 + c) = {0x1p-12f * x.x, 0x1p-12f * x.y, 0x1p-12f * x.z, 0x1p-12f * x.w};
     }
     bar_sync(1, 128);
 

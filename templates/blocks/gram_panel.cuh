@@ -83,23 +83,25 @@ QRS_DEV void gram_product(${LASTS and "const float *tile" or "const fused_tile &
     fused_partial(red, acc, 0);
 }
 
-// Sums the shares into gram, both triangles${WHOLE and "; with those of the top block into all" or ""}. Four columns a thread; what is below the 16 x 16 blocks of the diagonal comes from above them.
+// Four entries of a symmetric matrix, row r, columns c .. c + 3; what is below the 16 x 16 blocks of the diagonal comes from above them.
+QRS_DEV void gram_put(float *gram, int r, int c, f32x4 x)
+{
+    *(f32x4 *)(gram + r * 36 + c) = x;
+    float *across = gram + c * 36 + r;
+    if (r < 16 && c >= 16)
+        across[0] = x.x, across[36] = x.y, across[72] = x.z, across[108] = x.w;
+}
+// Sums the shares into gram, both triangles${WHOLE and "; with those of the top block into all" or ""}. Four columns a thread.
 QRS_DEV void gram_total(const float *red, float *gram${WHOLE and ", float *all" or ""})
 {
 % for e = 0, 191, 32 * W do
     if (const int e = (int)threadIdx.x + ${e}; e < 192) {
         const int row = e < 128 ? e >> 3 : e - 64 >> 2, col = e < 128 ? (e & 7) * 4 : 16 + (e & 3) * 4;
         const f32x4 sum = fused_total<${W}>(red, row, col);
-        float *to = gram + row * 36 + col, *across = gram + col * 36 + row;
-        *(f32x4 *)to = sum;
-        if (row < 16 && col >= 16)
-            across[0] = sum.x, across[36] = sum.y, across[72] = sum.z, across[108] = sum.w;
+        gram_put(gram, row, col, sum);
 % if WHOLE then
-        const f32x4 top = fused_total<2>(red + ${W * 1024}, row, col), both = {sum.x + top.x, sum.y + top.y, sum.z + top.z, sum.w + top.w};
-        to += all - gram, across += all - gram;
-        *(f32x4 *)to = both;
-        if (row < 16 && col >= 16)
-            across[0] = both.x, across[36] = both.y, across[72] = both.z, across[108] = both.w;
+        const f32x4 top = fused_total<2>(red + ${W * 1024}, row, col);
+        gram_put(all, row, col, {sum.x + top.x, sum.y + top.y, sum.z + top.z, sum.w + top.w});
 % end
     }
 % end
@@ -306,20 +308,11 @@ ${DIRECT and "template <class LEAVE" .. (EARLY and ", class MEANWHILE" or "") ..
 % end
     }
 
-% if EARLY then
-    if (w < 4)
-        #pragma unroll
-        for (int i = 0; i < 2; i++) {
-            const int at = (16 * i + ((int)threadIdx.x >> 3)) * 36 + ((int)threadIdx.x & 7) * 4;
-            *(f32x4 *)(panel + at) = *(const f32x4 *)(s->rv + at);
-        }
-% else
-% for e = 0, 255, 32 * W do
-    if (const int e = (int)threadIdx.x + ${e}; ${W > 8 and "e < 256" or "true"}) {
+% for e = 0, 255, EARLY and 128 or 32 * W do
+    if (const int e = (int)threadIdx.x + ${e}; ${EARLY and "w < 4" or W > 8 and "e < 256" or "true"}) {
         const int at = (e >> 3) * 36 + (e & 7) * 4;
         *(f32x4 *)(panel + at) = *(const f32x4 *)(s->rv + at);
     }
-% end
 % end
     fused_give(c, panel - first * 36, tile0 + 2);
     return true;

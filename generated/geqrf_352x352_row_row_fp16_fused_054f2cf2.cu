@@ -383,9 +383,9 @@ template <int NT> QRS_DEV void fused_partial(float *red, const float (&w)[2][NT]
 template <int SHARES> QRS_DEV f32x4 fused_total(const float *red, int r, int c)
 {
     const float *at = red + r * 32 + (c ^ ((r & 3) << 3));
-    f32x4 sum = {0.0f, 0.0f, 0.0f, 0.0f};
+    f32x4 sum = *(const f32x4 *)at;
     #pragma unroll
-    for (int v = 0; v < SHARES; v++) {
+    for (int v = 1; v < SHARES; v++) {
         const f32x4 x = *(const f32x4 *)(at + v * 1024);
         sum = {sum.x + x.x, sum.y + x.y, sum.z + x.z, sum.w + x.w};
     }
@@ -401,13 +401,28 @@ template <int NT> QRS_DEV void fused_products(float (&acc)[2][NT][4], const u32 
             mma_f16(acc[mt][n], a[mt], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
 }
 
+#line 48 "blocks/fused_apply.cuh"
+// Row tile i of C as the left operand of W^T: in fp16, and what that left.
+QRS_DEV void fused_operand(u32 (&a)[2][2][4], const fused_tile &c, int i)
+{
+    #pragma unroll
+    for (int mt = 0; mt < 2; mt++)
+        #pragma unroll
+        for (int x = 0; x < 4; x++) {
+            const float *y = &c[mt][i][x >> 1][(x & 1) * 2];
+#line 57 "blocks/fused_apply.cuh"
+            split_f16(y[0], y[1], a[0][mt][x], a[1][mt][x]);
+#line 61 "blocks/fused_apply.cuh"
+        }
+}
+
 // p: the finished panel, applied to rows 32 p on. v: its V; lo plane 22528 bytes further. red: W x 4 KB; ws: 4 KB; wp: 2 KB a plane; t: T in fp16 as
 // V is, its low plane 2 KB further, there once t_ready (if not 0) completes its phase of the given parity; late: null, or where it then is to be copied from. Synchronises three times; on return other
 // warps may still read v and wp.
 QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const u8 *t, saddr t_ready, u32 parity, const u8 *late)
 {
     const int w = warp(), l = lane();
-#line 75 "blocks/fused_apply.cuh"
+#line 81 "blocks/fused_apply.cuh"
     // One half of V's columns at a time: with all 32, the accumulators would push C out of the registers two CTAs leave.
     #pragma unroll 1
     for (int half = 0; half < 1; half++) {
@@ -424,52 +439,41 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         for (int i = 0; i < 3; i++) {
             const int tile = i * 8 + w;
             if (tile >= 2 * p && tile < 22) {
-#line 97 "blocks/fused_apply.cuh"
-                u32 a[2][4];
-#line 99 "blocks/fused_apply.cuh"
-                u32 al[2][4];
-#line 101 "blocks/fused_apply.cuh"
-                #pragma unroll
-                for (int mt = 0; mt < 2; mt++)
-                    #pragma unroll
-                    for (int x = 0; x < 4; x++) {
-                        const float *y = &c[mt][i][x >> 1][(x & 1) * 2];
-#line 107 "blocks/fused_apply.cuh"
-                        split_f16(y[0], y[1], a[mt][x], al[mt][x]);
-#line 111 "blocks/fused_apply.cuh"
-                    }
-#line 113 "blocks/fused_apply.cuh"
+#line 100 "blocks/fused_apply.cuh"
+                u32 a[2][2][4];
+                fused_operand(a, c, i);
+#line 103 "blocks/fused_apply.cuh"
                 // One term after another: products into the same sums are as far apart as can be.
                 u32 b[2][4];
                 #pragma unroll
                 for (int n = 0; n < 2; n++)
                     ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * 8192);
-                fused_products<4>(acc, a, b);
-#line 120 "blocks/fused_apply.cuh"
-                fused_products<4>(acc, al, b);
+                fused_products<4>(acc, a[0], b);
+#line 110 "blocks/fused_apply.cuh"
+                fused_products<4>(acc, a[1], b);
                 #pragma unroll
                 for (int n = 0; n < 2; n++)
                     ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * 8192 + 22528);
-                fused_products<4>(acc, a, b);
-#line 126 "blocks/fused_apply.cuh"
+                fused_products<4>(acc, a[0], b);
+#line 116 "blocks/fused_apply.cuh"
             }
         }
         fused_partial(red, acc, 4 * half);
     }
-#line 131 "blocks/fused_apply.cuh"
+#line 121 "blocks/fused_apply.cuh"
     if (late) {
         mbar_wait_cluster(t_ready, parity);
         for (int i = (int)threadIdx.x; i < 256; i += 256)
             cp_async16(to_saddr(t) + 16 * i, late + 16 * i);
         cp_async_commit();
     }
-#line 138 "blocks/fused_apply.cuh"
+#line 128 "blocks/fused_apply.cuh"
     block_sync();
 
     // W^T, rows C's columns: sums, four a thread, and both halves of them in fp16 where the sums in `ws` were.
     // Both V and C carry 2^LIFT; 2^4 of the product's stays, for the low halves' sake.
     u8 *wt = (u8 *)ws;
-#line 144 "blocks/fused_apply.cuh"
+#line 134 "blocks/fused_apply.cuh"
     if (const int e = (int)threadIdx.x + 0; true) {
         const int r = e >> 3, n = e & 7;
         const f32x4 y = fused_total<8>(red, r, 4 * n);
@@ -480,16 +484,16 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         *(u32x2 *)to = hi;
         *(u32x2 *)(to + 2048) = lo;
     }
-#line 156 "blocks/fused_apply.cuh"
+#line 146 "blocks/fused_apply.cuh"
     if (late)
         cp_async_wait<0>();
-#line 159 "blocks/fused_apply.cuh"
+#line 149 "blocks/fused_apply.cuh"
     block_sync();
 
     // W'^T = W^T T with three products whatever the update takes: they are few, and two roundings more would cost accuracy. A warp forms tiles of 16 x 8;
     // the minus sign makes the second product an accumulation.
     const saddr wa = to_saddr(wp);
-#line 171 "blocks/fused_apply.cuh"
+#line 161 "blocks/fused_apply.cuh"
     #pragma unroll
     for (int tile = w; tile < 8; tile += 8) {
         const int mt = tile & 1, n = tile >> 1;
@@ -517,9 +521,9 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
             u32 hi, lo;
             split_f16(-0x1p-4f * d[2 * h], -0x1p-4f * d[2 * h + 1], hi, lo);
             *(u32 *)at = hi;
-#line 199 "blocks/fused_apply.cuh"
+#line 189 "blocks/fused_apply.cuh"
             *(u32 *)(at + 2048) = lo;
-#line 201 "blocks/fused_apply.cuh"
+#line 191 "blocks/fused_apply.cuh"
         }
     }
     block_sync();
@@ -531,12 +535,12 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         #pragma unroll
         for (int mt = 0; mt < 2; mt++)
             ldmatrix_x4(a[mt], wa + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
-#line 213 "blocks/fused_apply.cuh"
+#line 203 "blocks/fused_apply.cuh"
         u32 al[2][4];
         #pragma unroll
         for (int mt = 0; mt < 2; mt++)
             ldmatrix_x4(al[mt], wa + 2048 + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
-#line 218 "blocks/fused_apply.cuh"
+#line 208 "blocks/fused_apply.cuh"
         #pragma unroll
         for (int i = 0; i < 3; i++) {
             const int tile = i * 8 + w;
@@ -548,7 +552,7 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     mma_f16(c[mt][i][0], a[mt], b[0], b[1]);
                     mma_f16(c[mt][i][1], a[mt], b[2], b[3]);
                 }
-#line 230 "blocks/fused_apply.cuh"
+#line 220 "blocks/fused_apply.cuh"
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++) {
                     mma_f16(c[mt][i][0], al[mt], b[0], b[1]);
@@ -561,7 +565,7 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     mma_f16(c[mt][i][0], a[mt], bl[0], bl[1]);
                     mma_f16(c[mt][i][1], a[mt], bl[2], bl[3]);
                 }
-#line 243 "blocks/fused_apply.cuh"
+#line 233 "blocks/fused_apply.cuh"
             }
         }
     }
@@ -746,15 +750,13 @@ QRS_DEV void fused_build_t(const float *tau, float *red, float *s, u8 *planes)
     #pragma unroll
     for (int i = 0; i < 2; i++) { // the sums; what is below the 16 x 16 blocks of the diagonal nobody reads
         const int r = 16 * i + (thread >> 3), c = (thread & 7) * 4;
-        const float *at = red + r * 32 + (c ^ ((r & 3) << 3));
-        const f32x4 x = *(const f32x4 *)at, y = *(const f32x4 *)(at + 1024), z = *(const f32x4 *)(at + 2048), w4 = *(const f32x4 *)(at + 3072);
-        *(f32x4 *)(s + r * 36 + c) = {0x1p-12f * ((x.x + y.x) + (z.x + w4.x)), 0x1p-12f * ((x.y + y.y) + (z.y + w4.y)), 0x1p-12f * ((x.z + y.z) + (z.z + w4.z)),
-                                   0x1p-12f * ((x.w + y.w) + (z.w + w4.w))};
+        const f32x4 x = fused_total<4>(red, r, c);
+        *(f32x4 *)(s + r * 36 + c) = {0x1p-12f * x.x, 0x1p-12f * x.y, 0x1p-12f * x.z, 0x1p-12f * x.w};
     }
     bar_sync(1, 128);
 
     float *t = red; // 32 rows of 36 floats
-#line 126 "blocks/fused_t.cuh"
+#line 124 "blocks/fused_t.cuh"
     if (w == 0)
         t_of_panel(s, tau, t);
     bar_sync(1, 128);
@@ -770,7 +772,7 @@ QRS_DEV void fused_build_t(const float *tau, float *red, float *s, u8 *planes)
     split_f16(right.z, right.w, hi.w, lo.w);
     *(u32x4 *)(planes + place) = hi;
     *(u32x4 *)(planes + 2048 + place) = lo;
-#line 154 "blocks/fused_t.cuh"
+#line 152 "blocks/fused_t.cuh"
 }
 #line 1 "blocks/fused_rows.cuh"
 // Householder panel of 32 columns, rows in registers, one fused reduction and one barrier a column, one copy of the step.
@@ -1558,26 +1560,28 @@ QRS_DEV void gram_product(const float *tile, int tile0, float *red)
     fused_partial(red, acc, 0);
 }
 
-// Sums the shares into gram, both triangles; with those of the top block into all. Four columns a thread; what is below the 16 x 16 blocks of the diagonal comes from above them.
+// Four entries of a symmetric matrix, row r, columns c .. c + 3; what is below the 16 x 16 blocks of the diagonal comes from above them.
+QRS_DEV void gram_put(float *gram, int r, int c, f32x4 x)
+{
+    *(f32x4 *)(gram + r * 36 + c) = x;
+    float *across = gram + c * 36 + r;
+    if (r < 16 && c >= 16)
+        across[0] = x.x, across[36] = x.y, across[72] = x.z, across[108] = x.w;
+}
+// Sums the shares into gram, both triangles; with those of the top block into all. Four columns a thread.
 QRS_DEV void gram_total(const float *red, float *gram, float *all)
 {
-#line 90 "blocks/gram_panel.cuh"
+#line 98 "blocks/gram_panel.cuh"
     if (const int e = (int)threadIdx.x + 0; e < 192) {
         const int row = e < 128 ? e >> 3 : e - 64 >> 2, col = e < 128 ? (e & 7) * 4 : 16 + (e & 3) * 4;
         const f32x4 sum = fused_total<8>(red, row, col);
-        float *to = gram + row * 36 + col, *across = gram + col * 36 + row;
-        *(f32x4 *)to = sum;
-        if (row < 16 && col >= 16)
-            across[0] = sum.x, across[36] = sum.y, across[72] = sum.z, across[108] = sum.w;
-#line 98 "blocks/gram_panel.cuh"
-        const f32x4 top = fused_total<2>(red + 8192, row, col), both = {sum.x + top.x, sum.y + top.y, sum.z + top.z, sum.w + top.w};
-        to += all - gram, across += all - gram;
-        *(f32x4 *)to = both;
-        if (row < 16 && col >= 16)
-            across[0] = both.x, across[36] = both.y, across[72] = both.z, across[108] = both.w;
-#line 104 "blocks/gram_panel.cuh"
-    }
+        gram_put(gram, row, col, sum);
+#line 103 "blocks/gram_panel.cuh"
+        const f32x4 top = fused_total<2>(red + 8192, row, col);
+        gram_put(all, row, col, {sum.x + top.x, sum.y + top.y, sum.z + top.z, sum.w + top.w});
 #line 106 "blocks/gram_panel.cuh"
+    }
+#line 108 "blocks/gram_panel.cuh"
 }
 
 // G where nothing lies below the top block.
@@ -1588,7 +1592,7 @@ QRS_DEV void gram_none(float *gram)
 }
 
 // V2^T = M^T P2^T in the accumulator layout of C^T, from the panel in shared memory (stride 36, rows from `first` on).
-#line 117 "blocks/gram_panel.cuh"
+#line 119 "blocks/gram_panel.cuh"
 QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const float *m)
 {
     const int g = lane() >> 2, q = lane() & 3;
@@ -1639,7 +1643,7 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
 // Threads 0..127: panel has stride 36; G of its rows from 32 on is in s->gram already, that of all its rows in s->rv, visible to them.
 QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s)
 {
-#line 168 "blocks/gram_panel.cuh"
+#line 170 "blocks/gram_panel.cuh"
     // Not where a column's weight is in the top block: what is below would be a small part of what is squared.
     if (352 - first >= 48) {
         static_assert(sizeof s->buffers >= sizeof(gram_narrow_pivots), "they take its place");
@@ -1654,7 +1658,7 @@ QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s)
                 return;
         }
     }
-#line 183 "blocks/gram_panel.cuh"
+#line 185 "blocks/gram_panel.cuh"
     const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, s->tau, 352 - first, first + 32 >= 352, 128);
     if (threadIdx.x < 32) {
         const int l = lane();
@@ -1666,19 +1670,19 @@ QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s)
 
 // The rest, once all threads see what gram_factor left. False: nothing was written, take the rows.
 // Otherwise the panel holds R on and above the diagonal, V below, and tau (shared) its scalars. Synchronises; the caller does once more after.
-#line 195 "blocks/gram_panel.cuh"
+#line 197 "blocks/gram_panel.cuh"
 // v: where V's planes go (fused_reflectors), or null. They are made before V is known to be good; as soon as it is, leave() may send them, by bulk copies, too.
-#line 200 "blocks/gram_panel.cuh"
+#line 202 "blocks/gram_panel.cuh"
 template <class LEAVE> QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau, u8 *v, LEAVE leave)
 {
     const int l = lane(), w = warp(), tile0 = first / 16;
     if (!s->good)
         return false;
-#line 206 "blocks/gram_panel.cuh"
-    fused_tile c;
 #line 208 "blocks/gram_panel.cuh"
-    gram_apply(c, panel, tile0, s->m);
+    fused_tile c;
 #line 210 "blocks/gram_panel.cuh"
+    gram_apply(c, panel, tile0, s->m);
+#line 212 "blocks/gram_panel.cuh"
     if (v) {
         const saddr to = to_saddr(v) + (16 * w - first) * 64 + fused_chunk(l & 7, l >> 3);
         #pragma unroll
@@ -1693,12 +1697,12 @@ template <class LEAVE> QRS_DEV bool gram_finish(float *panel, int first, gram_sh
                         split_f16(0x1p6f * x[0], 0x1p6f * x[1], hi[u], lo[u]);
                     }
                     stmatrix_x4_trans(to + i * 8192 + n * 512, hi);
-#line 225 "blocks/gram_panel.cuh"
-                    stmatrix_x4_trans(to + i * 8192 + n * 512 + 22528, lo);
 #line 227 "blocks/gram_panel.cuh"
+                    stmatrix_x4_trans(to + i * 8192 + n * 512 + 22528, lo);
+#line 229 "blocks/gram_panel.cuh"
                 }
         // The top block, four columns a thread.
-#line 230 "blocks/gram_panel.cuh"
+#line 232 "blocks/gram_panel.cuh"
         if (const int e = (int)threadIdx.x + 0; true) {
             const int row = e >> 3, j = (e & 7) * 4;
             const f32x4 x = *(const f32x4 *)(s->rv + row * 36 + j);
@@ -1711,15 +1715,15 @@ template <class LEAVE> QRS_DEV bool gram_finish(float *panel, int first, gram_sh
             split_f16(y[2], y[3], hi.y, lo.y);
             u8 *at = v + fused_chunk(row, j >> 3) + (j & 4) * 2;
             *(u32x2 *)at = hi;
-#line 243 "blocks/gram_panel.cuh"
-            *(u32x2 *)(at + 22528) = lo;
 #line 245 "blocks/gram_panel.cuh"
+            *(u32x2 *)(at + 22528) = lo;
+#line 247 "blocks/gram_panel.cuh"
         }
-#line 248 "blocks/gram_panel.cuh"
-        fence_async_shared();
 #line 250 "blocks/gram_panel.cuh"
-    }
+        fence_async_shared();
 #line 252 "blocks/gram_panel.cuh"
+    }
+#line 254 "blocks/gram_panel.cuh"
 
     // v'v of every column: the rows below the top block, and those of V1 that are this warp's.
     #pragma unroll
@@ -1746,32 +1750,32 @@ template <class LEAVE> QRS_DEV bool gram_finish(float *panel, int first, gram_sh
         top = i > l ? fmaf(s->rv[i * 36 + l], s->rv[i * 36 + l], top) : top;
     s->norms[8 + w][l] = top;
     block_sync();
-#line 285 "blocks/gram_panel.cuh"
-    {
 #line 287 "blocks/gram_panel.cuh"
+    {
+#line 289 "blocks/gram_panel.cuh"
         float part[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
         #pragma unroll
         for (int u = 0; u < 16; u++)
             part[u & 7] += s->norms[u][l];
         const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
         const float t = s->tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
-        const bool good = warp_all(t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.0001f && off * fminf(0x1p-6f * s->left, 1.0f) <= (352 - first < 64 ? 9.91232e-06f : 2.47808e-06f)));
+        const bool good = warp_all(t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.000123904f && off * fminf(0x1p-6f * s->left, 1.0f) <= (352 - first < 64 ? 0.000495616f : 0.000123904f)));
         if (w == 0 && good)
             tau[l] = t == 0.0f ? 0.0f : div_rn(2.0f, square); // of the v that is stored
-#line 302 "blocks/gram_panel.cuh"
+#line 304 "blocks/gram_panel.cuh"
         if (!good)
             return false;
-#line 305 "blocks/gram_panel.cuh"
-        leave();
 #line 307 "blocks/gram_panel.cuh"
+        leave();
+#line 309 "blocks/gram_panel.cuh"
     }
 
-#line 318 "blocks/gram_panel.cuh"
+#line 312 "blocks/gram_panel.cuh"
     if (const int e = (int)threadIdx.x + 0; true) {
         const int at = (e >> 3) * 36 + (e & 7) * 4;
         *(f32x4 *)(panel + at) = *(const f32x4 *)(s->rv + at);
     }
-#line 324 "blocks/gram_panel.cuh"
+#line 317 "blocks/gram_panel.cuh"
     fused_give(c, panel - first * 36, tile0 + 2);
     return true;
 }
@@ -1937,48 +1941,49 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matri
 // A block: it is loaded and scaled (ahead of time: OVERLAP), finished panels are applied as they come, its panel is factored, V leaves for whoever waits for it, T follows, and
 // the block is written out. Where a panel is not by rows, and nobody else fills the time (DIRECT, EARLY), V leaves as soon as it is known to be good, four warps form V'V while
 // that is decided, and give their rows of V to the tile while one of them makes T.
+// Named barriers: 1 who factors, and who makes T; 2 who loads the next block; 3..12 gram_narrow.cuh; 13 V is judged; 14 V's rows are in the tile.
 QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau,
                                        i64 stride_tau, int *info, i64 batch, u8 *v_scratch, u8 *t_scratch)
 {
-#line 11 "blocks/fused_narrow_kernel.cuh"
+#line 12 "blocks/fused_narrow_kernel.cuh"
     release_next();
     wait_for_earlier();
-#line 14 "blocks/fused_narrow_kernel.cuh"
+#line 15 "blocks/fused_narrow_kernel.cuh"
     u8 *smem = dynamic_smem();
-#line 16 "blocks/fused_narrow_kernel.cuh"
+#line 17 "blocks/fused_narrow_kernel.cuh"
     gram_shared *gs = (gram_shared *)(smem + 0);
-#line 18 "blocks/fused_narrow_kernel.cuh"
+#line 19 "blocks/fused_narrow_kernel.cuh"
     const int tid = (int)threadIdx.x;
     const i64 unit = blockIdx.x / 2; // the CTAs that share a matrix
     fused_matrix matrix = {v_scratch + unit * 270336, t_scratch + unit * 45056, 0, 0, 0, 0};
-#line 22 "blocks/fused_narrow_kernel.cuh"
+#line 23 "blocks/fused_narrow_kernel.cuh"
     const int rank = cluster_rank();
-#line 24 "blocks/fused_narrow_kernel.cuh"
+#line 25 "blocks/fused_narrow_kernel.cuh"
     i64 b = unit;
     int k = rank, flags = 0, turn = 0;
     fused_request(fused_all(), (float *)(smem + 124288), a + b * stride_a, lda, 32 * k);
     cp_async_commit();
-#line 29 "blocks/fused_narrow_kernel.cuh"
+#line 30 "blocks/fused_narrow_kernel.cuh"
     float *found_by = (float *)(smem + 103132); // what all CTAs found, in that of rank 0; matrices take turns
     if (tid == 0) { // one after another: racecheck takes an instruction that sets up several for writes of warps that pass it by
         #pragma unroll 1
         for (int i = 0; i < 22; i++)
             mbar_init(fused_ready(i), 1);
-#line 35 "blocks/fused_narrow_kernel.cuh"
+#line 36 "blocks/fused_narrow_kernel.cuh"
         #pragma unroll 1
         for (int i = 0; i < 2; i++)
             mbar_init(fused_full(i), 1);
-#line 39 "blocks/fused_narrow_kernel.cuh"
+#line 40 "blocks/fused_narrow_kernel.cuh"
     }
     fence_mbar_init();
     cluster_sync();
-#line 47 "blocks/fused_narrow_kernel.cuh"
+#line 48 "blocks/fused_narrow_kernel.cuh"
     cp_async_wait<0>();
     block_sync();
     int unused;
     fused_exponents(fused_all(), (float *)(smem + 124288), (fused_scales *)(smem + 102400), (fused_largest *)(smem + 98304), unused);
     block_sync();
-#line 53 "blocks/fused_narrow_kernel.cuh"
+#line 54 "blocks/fused_narrow_kernel.cuh"
     #pragma unroll 1
     while (b < batch) { // a column block a turn
         const int first = 32 * k, rows = 352 - first;
@@ -1986,30 +1991,30 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         float *sums = tile; // where C is while in registers, or beside it
         fused_scales *scales = (fused_scales *)(smem + 102400 + turn * 132);
         float *stau = (float *)(smem + 102144) + 32 * turn;
-#line 61 "blocks/fused_narrow_kernel.cuh"
+#line 62 "blocks/fused_narrow_kernel.cuh"
         const int found = scales->found, ex = scales->exponent[lane()];
-#line 68 "blocks/fused_narrow_kernel.cuh"
+#line 69 "blocks/fused_narrow_kernel.cuh"
         const bool filled = found != 0, factor = filled && k < 11;
         flags |= found >> 1;
         if (filled) {
             fused_tile c;
-#line 73 "blocks/fused_narrow_kernel.cuh"
+#line 74 "blocks/fused_narrow_kernel.cuh"
             if (k == 0)
                 fused_scale(tile, ex);
             else {
-#line 80 "blocks/fused_narrow_kernel.cuh"
+#line 81 "blocks/fused_narrow_kernel.cuh"
                 const bool first_there = fused_fetch_first(matrix, k);
-#line 82 "blocks/fused_narrow_kernel.cuh"
+#line 83 "blocks/fused_narrow_kernel.cuh"
                 fused_take(c, tile, ex);
                 block_sync(); // partial sums go where the tile lies
                 fused_update(c, k, sums, matrix, first_there);
-#line 86 "blocks/fused_narrow_kernel.cuh"
+#line 87 "blocks/fused_narrow_kernel.cuh"
                 fused_give(c, tile, 0);
-#line 88 "blocks/fused_narrow_kernel.cuh"
+#line 89 "blocks/fused_narrow_kernel.cuh"
             }
-#line 90 "blocks/fused_narrow_kernel.cuh"
+#line 91 "blocks/fused_narrow_kernel.cuh"
             warp_sync();
-#line 93 "blocks/fused_narrow_kernel.cuh"
+#line 94 "blocks/fused_narrow_kernel.cuh"
             if (factor) {
                 if (rows > 32) {
                     gram_product(tile, 2 * k + 2, (float *)(smem + 45056));
@@ -2019,21 +2024,21 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                     gram_none(gs->gram);
                 block_sync();
             }
-#line 106 "blocks/fused_narrow_kernel.cuh"
+#line 107 "blocks/fused_narrow_kernel.cuh"
         } else {
             if (k < 11) { // a zero block stays zero under any reflector
                 matrix.zero |= 1u << k;
                 if (tid < 32)
                     stau[tid] = 0.0f;
             }
-#line 113 "blocks/fused_narrow_kernel.cuh"
+#line 114 "blocks/fused_narrow_kernel.cuh"
             block_sync(); // the block before it has left
-#line 115 "blocks/fused_narrow_kernel.cuh"
+#line 116 "blocks/fused_narrow_kernel.cuh"
         }
         const bool last = k + 2 >= 11;
         const i64 b_next = last ? b + gridDim.x / 2 : b;
         const int k_next = last ? rank : k + 2;
-#line 128 "blocks/fused_narrow_kernel.cuh"
+#line 129 "blocks/fused_narrow_kernel.cuh"
         if (warp() < 4) {
             if (factor)
                 gram_factor(panel, first, gs);
@@ -2050,78 +2055,78 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
         }
         block_sync();
-#line 158 "blocks/fused_narrow_kernel.cuh"
+#line 159 "blocks/fused_narrow_kernel.cuh"
         u8 *planes = smem + 45056;
         bool left = k >= 10;
-#line 162 "blocks/fused_narrow_kernel.cuh"
+#line 163 "blocks/fused_narrow_kernel.cuh"
         const auto send = [&] { // by a warp that does not make T
             if (tid == 224 && !left)
                 fused_send(matrix, k, planes);
         };
-#line 173 "blocks/fused_narrow_kernel.cuh"
+#line 174 "blocks/fused_narrow_kernel.cuh"
         if (factor) {
-#line 180 "blocks/fused_narrow_kernel.cuh"
+#line 181 "blocks/fused_narrow_kernel.cuh"
             const bool by_gram = gram_finish(panel, first, gs, stau, left ? nullptr : planes, send);
-#line 182 "blocks/fused_narrow_kernel.cuh"
+#line 183 "blocks/fused_narrow_kernel.cuh"
             if (!by_gram)
                 flags |= 2;
             if (!by_gram)
-#line 186 "blocks/fused_narrow_kernel.cuh"
+#line 187 "blocks/fused_narrow_kernel.cuh"
             fused_rows(panel, rows, 352 - first < 32 ? 352 - first : 32, (fused_step *)(smem + 98304), stau);
-#line 191 "blocks/fused_narrow_kernel.cuh"
+#line 192 "blocks/fused_narrow_kernel.cuh"
             if (by_gram && !left && warp() < 4)
                 bar_arrive(14, 256); // T needs nothing of the panel
             else
                 bar_sync(14, 256);
-#line 199 "blocks/fused_narrow_kernel.cuh"
+#line 200 "blocks/fused_narrow_kernel.cuh"
             left = left || by_gram;
-#line 201 "blocks/fused_narrow_kernel.cuh"
+#line 202 "blocks/fused_narrow_kernel.cuh"
         }
-#line 203 "blocks/fused_narrow_kernel.cuh"
+#line 204 "blocks/fused_narrow_kernel.cuh"
         if (!left && filled) { // by rows
             fused_reflectors(fused_all(), panel, rows, planes);
-#line 206 "blocks/fused_narrow_kernel.cuh"
+#line 207 "blocks/fused_narrow_kernel.cuh"
             fence_async_shared();
-#line 208 "blocks/fused_narrow_kernel.cuh"
+#line 209 "blocks/fused_narrow_kernel.cuh"
             block_sync();
             send();
-#line 214 "blocks/fused_narrow_kernel.cuh"
+#line 215 "blocks/fused_narrow_kernel.cuh"
         }
-#line 217 "blocks/fused_narrow_kernel.cuh"
+#line 218 "blocks/fused_narrow_kernel.cuh"
         if (k < 10 && tid == 224)
             fused_sent(k, !filled);
-#line 221 "blocks/fused_narrow_kernel.cuh"
+#line 222 "blocks/fused_narrow_kernel.cuh"
         // T. The next barrier of the block, behind what of the next block needs neither, ends it.
-#line 234 "blocks/fused_narrow_kernel.cuh"
+#line 235 "blocks/fused_narrow_kernel.cuh"
         if (k < 10 && warp() < 4) {
             if (filled) {
-#line 237 "blocks/fused_narrow_kernel.cuh"
+#line 238 "blocks/fused_narrow_kernel.cuh"
                 fused_shares(planes, rows, (float *)(smem + 103296));
-#line 248 "blocks/fused_narrow_kernel.cuh"
+#line 249 "blocks/fused_narrow_kernel.cuh"
                 fused_build_t(stau, (float *)(smem + 103296), (float *)(smem + 103296) + 4096, matrix.t + k * 4096);
-#line 250 "blocks/fused_narrow_kernel.cuh"
+#line 251 "blocks/fused_narrow_kernel.cuh"
             }
-#line 252 "blocks/fused_narrow_kernel.cuh"
+#line 253 "blocks/fused_narrow_kernel.cuh"
             fused_announce({tid, 128, (int)warp(), 4, 1}, fused_t_ready(k));
-#line 254 "blocks/fused_narrow_kernel.cuh"
+#line 255 "blocks/fused_narrow_kernel.cuh"
         }
-#line 264 "blocks/fused_narrow_kernel.cuh"
+#line 265 "blocks/fused_narrow_kernel.cuh"
         if (last) { // said before this block leaves, or it would wait for that
             if (tid == 0)
                 sts_remote(cluster_map(to_saddr(found_by + matrix.parity * 2 + rank), 0), (float)flags);
             fused_came(matrix.parity);
             cluster_arrive();
         }
-#line 272 "blocks/fused_narrow_kernel.cuh"
+#line 273 "blocks/fused_narrow_kernel.cuh"
         // Who does not make T.
         const fused_team writers = k < 10 ? fused_team{tid - 128, 128, (int)warp() - 4, 4, 2} : fused_all();
         if (writers.thread >= 0)
             fused_leave(writers, tile, h + b * stride_h, ldh, k, scales->exponent, tau + b * stride_tau, stau);
-#line 294 "blocks/fused_narrow_kernel.cuh"
+#line 295 "blocks/fused_narrow_kernel.cuh"
         if (last) {
-#line 296 "blocks/fused_narrow_kernel.cuh"
+#line 297 "blocks/fused_narrow_kernel.cuh"
             cluster_wait(); // nobody writes over V while it is applied elsewhere
-#line 300 "blocks/fused_narrow_kernel.cuh"
+#line 301 "blocks/fused_narrow_kernel.cuh"
             if (info && rank == 0 && tid == 0) {
                 for (int i = 0; i < 2; i++)
                     flags |= (int)found_by[matrix.parity * 2 + i];
@@ -2129,14 +2134,14 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
             matrix.parity ^= 1;
             matrix.zero = 0;
-#line 308 "blocks/fused_narrow_kernel.cuh"
+#line 309 "blocks/fused_narrow_kernel.cuh"
             matrix.known = 0;
-#line 315 "blocks/fused_narrow_kernel.cuh"
+#line 316 "blocks/fused_narrow_kernel.cuh"
             flags = 0;
         }
-#line 318 "blocks/fused_narrow_kernel.cuh"
+#line 319 "blocks/fused_narrow_kernel.cuh"
         turn ^= 1;
-#line 320 "blocks/fused_narrow_kernel.cuh"
+#line 321 "blocks/fused_narrow_kernel.cuh"
         b = b_next;
         k = k_next;
     }

@@ -385,9 +385,9 @@ template <int NT> QRS_DEV void fused_partial(float *red, const float (&w)[2][NT]
 template <int SHARES> QRS_DEV f32x4 fused_total(const float *red, int r, int c)
 {
     const float *at = red + r * 32 + (c ^ ((r & 3) << 3));
-    f32x4 sum = {0.0f, 0.0f, 0.0f, 0.0f};
+    f32x4 sum = *(const f32x4 *)at;
     #pragma unroll
-    for (int v = 0; v < SHARES; v++) {
+    for (int v = 1; v < SHARES; v++) {
         const f32x4 x = *(const f32x4 *)(at + v * 1024);
         sum = {sum.x + x.x, sum.y + x.y, sum.z + x.z, sum.w + x.w};
     }
@@ -403,30 +403,36 @@ template <int NT> QRS_DEV void fused_products(float (&acc)[2][NT][4], const u32 
             mma_f16(acc[mt][n], a[mt], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
 }
 
+#line 48 "blocks/fused_apply.cuh"
+// Row tile i of C as the left operand of W^T: in fp16, and what that left.
+QRS_DEV void fused_operand(u32 (&a)[2][2][4], const fused_tile &c, int i)
+{
+    #pragma unroll
+    for (int mt = 0; mt < 2; mt++)
+        #pragma unroll
+        for (int x = 0; x < 4; x++) {
+            const float *y = &c[mt][i][x >> 1][(x & 1) * 2];
+#line 57 "blocks/fused_apply.cuh"
+            split_f16(y[0], y[1], a[0][mt][x], a[1][mt][x]);
+#line 61 "blocks/fused_apply.cuh"
+        }
+}
+
 // p: the finished panel, applied to rows 32 p on. v: its V; lo plane 43008 bytes further. red: W x 4 KB; ws: 4 KB; wp: 2 KB a plane; t: T in fp16 as
 // V is, its low plane 2 KB further, there once t_ready, and V once v_ready, (if not 0) completes its phase of the given parity. Synchronises three times; on return other
 // warps may still read v and wp.
 QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const u8 *t, saddr v_ready, saddr t_ready, u32 parity)
 {
     const int w = warp(), l = lane();
-#line 55 "blocks/fused_apply.cuh"
-    // C's halves, while V is awaited.
-    u32 halves[2][2][2][4];
+#line 72 "blocks/fused_apply.cuh"
+    u32 halves[2][2][2][4]; // C's, while V is awaited
     #pragma unroll
     for (int i = 0; i < 2; i++)
-        #pragma unroll
-        for (int mt = 0; mt < 2; mt++)
-            #pragma unroll
-            for (int x = 0; x < 4; x++) {
-                const float *y = &c[mt][i][x >> 1][(x & 1) * 2];
-#line 65 "blocks/fused_apply.cuh"
-                split_f16(y[0], y[1], halves[i][0][mt][x], halves[i][1][mt][x]);
-#line 69 "blocks/fused_apply.cuh"
-            }
-#line 72 "blocks/fused_apply.cuh"
+        fused_operand(halves[i], c, i);
+#line 78 "blocks/fused_apply.cuh"
     if (v_ready)
         mbar_wait(v_ready, parity);
-#line 75 "blocks/fused_apply.cuh"
+#line 81 "blocks/fused_apply.cuh"
     // One half of V's columns at a time: with all 32, the accumulators would push C out of the registers two CTAs leave.
     #pragma unroll 1
     for (int half = 0; half < 1; half++) {
@@ -443,35 +449,33 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         for (int i = 0; i < 2; i++) {
             const int tile = i * 8 + w;
             if (tile >= 2 * p && tile < 12) {
-#line 92 "blocks/fused_apply.cuh"
-                const u32(&a)[2][4] = halves[i][0];
-#line 94 "blocks/fused_apply.cuh"
-                const u32(&al)[2][4] = halves[i][1];
-#line 113 "blocks/fused_apply.cuh"
+#line 98 "blocks/fused_apply.cuh"
+                const u32(&a)[2][2][4] = halves[i];
+#line 103 "blocks/fused_apply.cuh"
                 // One term after another: products into the same sums are as far apart as can be.
                 u32 b[2][4];
                 #pragma unroll
                 for (int n = 0; n < 2; n++)
                     ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * 8192);
-                fused_products<4>(acc, a, b);
-#line 120 "blocks/fused_apply.cuh"
-                fused_products<4>(acc, al, b);
+                fused_products<4>(acc, a[0], b);
+#line 110 "blocks/fused_apply.cuh"
+                fused_products<4>(acc, a[1], b);
                 #pragma unroll
                 for (int n = 0; n < 2; n++)
                     ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * 8192 + 43008);
-                fused_products<4>(acc, a, b);
-#line 126 "blocks/fused_apply.cuh"
+                fused_products<4>(acc, a[0], b);
+#line 116 "blocks/fused_apply.cuh"
             }
         }
         fused_partial(red, acc, 4 * half);
     }
-#line 138 "blocks/fused_apply.cuh"
+#line 128 "blocks/fused_apply.cuh"
     block_sync();
 
     // W^T, rows C's columns: sums, four a thread, and both halves of them in fp16 where the sums in `ws` were.
     // Both V and C carry 2^LIFT; 2^4 of the product's stays, for the low halves' sake.
     u8 *wt = (u8 *)ws;
-#line 144 "blocks/fused_apply.cuh"
+#line 134 "blocks/fused_apply.cuh"
     if (const int e = (int)threadIdx.x + 0; true) {
         const int r = e >> 3, n = e & 7;
         const f32x4 y = fused_total<8>(red, r, 4 * n);
@@ -482,16 +486,16 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         *(u32x2 *)to = hi;
         *(u32x2 *)(to + 2048) = lo;
     }
-#line 159 "blocks/fused_apply.cuh"
+#line 149 "blocks/fused_apply.cuh"
     block_sync();
 
     // W'^T = W^T T with three products whatever the update takes: they are few, and two roundings more would cost accuracy. A warp forms tiles of 16 x 8;
     // the minus sign makes the second product an accumulation.
     const saddr wa = to_saddr(wp);
-#line 165 "blocks/fused_apply.cuh"
+#line 155 "blocks/fused_apply.cuh"
     if (t_ready)
         mbar_wait(t_ready, parity);
-#line 171 "blocks/fused_apply.cuh"
+#line 161 "blocks/fused_apply.cuh"
     #pragma unroll
     for (int tile = w; tile < 8; tile += 8) {
         const int mt = tile & 1, n = tile >> 1;
@@ -519,9 +523,9 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
             u32 hi, lo;
             split_f16(-0x1p-4f * d[2 * h], -0x1p-4f * d[2 * h + 1], hi, lo);
             *(u32 *)at = hi;
-#line 199 "blocks/fused_apply.cuh"
+#line 189 "blocks/fused_apply.cuh"
             *(u32 *)(at + 2048) = lo;
-#line 201 "blocks/fused_apply.cuh"
+#line 191 "blocks/fused_apply.cuh"
         }
     }
     block_sync();
@@ -533,12 +537,12 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         #pragma unroll
         for (int mt = 0; mt < 2; mt++)
             ldmatrix_x4(a[mt], wa + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
-#line 213 "blocks/fused_apply.cuh"
+#line 203 "blocks/fused_apply.cuh"
         u32 al[2][4];
         #pragma unroll
         for (int mt = 0; mt < 2; mt++)
             ldmatrix_x4(al[mt], wa + 2048 + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
-#line 218 "blocks/fused_apply.cuh"
+#line 208 "blocks/fused_apply.cuh"
         #pragma unroll
         for (int i = 0; i < 2; i++) {
             const int tile = i * 8 + w;
@@ -550,7 +554,7 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     mma_f16(c[mt][i][0], a[mt], b[0], b[1]);
                     mma_f16(c[mt][i][1], a[mt], b[2], b[3]);
                 }
-#line 230 "blocks/fused_apply.cuh"
+#line 220 "blocks/fused_apply.cuh"
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++) {
                     mma_f16(c[mt][i][0], al[mt], b[0], b[1]);
@@ -563,7 +567,7 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     mma_f16(c[mt][i][0], a[mt], bl[0], bl[1]);
                     mma_f16(c[mt][i][1], a[mt], bl[2], bl[3]);
                 }
-#line 243 "blocks/fused_apply.cuh"
+#line 233 "blocks/fused_apply.cuh"
             }
         }
     }
@@ -752,19 +756,17 @@ template <class REST> QRS_DEV void fused_build_t(const float *tau, float *red, f
     #pragma unroll
     for (int i = 0; i < 2; i++) { // the sums; what is below the 16 x 16 blocks of the diagonal nobody reads
         const int r = 16 * i + (thread >> 3), c = (thread & 7) * 4;
-        const float *at = red + r * 32 + (c ^ ((r & 3) << 3));
-        const f32x4 x = *(const f32x4 *)at, y = *(const f32x4 *)(at + 1024), z = *(const f32x4 *)(at + 2048), w4 = *(const f32x4 *)(at + 3072);
-        *(f32x4 *)(s + r * 36 + c) = {0x1p-12f * ((x.x + y.x) + (z.x + w4.x)), 0x1p-12f * ((x.y + y.y) + (z.y + w4.y)), 0x1p-12f * ((x.z + y.z) + (z.z + w4.z)),
-                                   0x1p-12f * ((x.w + y.w) + (z.w + w4.w))};
+        const f32x4 x = fused_total<4>(red, r, c);
+        *(f32x4 *)(s + r * 36 + c) = {0x1p-12f * x.x, 0x1p-12f * x.y, 0x1p-12f * x.z, 0x1p-12f * x.w};
     }
     bar_sync(1, 128);
 
     float *t = red; // 32 rows of 36 floats
-#line 122 "blocks/fused_t.cuh"
+#line 120 "blocks/fused_t.cuh"
     const bool later = w == 0 && long_rest;
     if (!later)
         rest();
-#line 126 "blocks/fused_t.cuh"
+#line 124 "blocks/fused_t.cuh"
     if (w == 0)
         t_of_panel(s, tau, t);
     bar_sync(1, 128);
@@ -780,7 +782,7 @@ template <class REST> QRS_DEV void fused_build_t(const float *tau, float *red, f
     split_f16(right.z, right.w, hi.w, lo.w);
     *(u32x4 *)(planes + place) = hi;
     *(u32x4 *)(planes + 2048 + place) = lo;
-#line 142 "blocks/fused_t.cuh"
+#line 140 "blocks/fused_t.cuh"
     #pragma unroll
     for (int other = 1; other < 2; other++) {
         const int rank = cluster_rank() ^ other;
@@ -788,10 +790,10 @@ template <class REST> QRS_DEV void fused_build_t(const float *tau, float *red, f
         st_async(to, hi, ready);
         st_async(to + 2048, lo, ready);
     }
-#line 151 "blocks/fused_t.cuh"
+#line 149 "blocks/fused_t.cuh"
     if (later)
         rest();
-#line 154 "blocks/fused_t.cuh"
+#line 152 "blocks/fused_t.cuh"
 }
 #line 1 "blocks/fused_rows.cuh"
 // Householder panel of 32 columns, rows in registers, one fused reduction and one barrier a column, one copy of the step.
@@ -1579,26 +1581,28 @@ QRS_DEV void gram_product(const float *tile, int tile0, float *red)
     fused_partial(red, acc, 0);
 }
 
-// Sums the shares into gram, both triangles; with those of the top block into all. Four columns a thread; what is below the 16 x 16 blocks of the diagonal comes from above them.
+// Four entries of a symmetric matrix, row r, columns c .. c + 3; what is below the 16 x 16 blocks of the diagonal comes from above them.
+QRS_DEV void gram_put(float *gram, int r, int c, f32x4 x)
+{
+    *(f32x4 *)(gram + r * 36 + c) = x;
+    float *across = gram + c * 36 + r;
+    if (r < 16 && c >= 16)
+        across[0] = x.x, across[36] = x.y, across[72] = x.z, across[108] = x.w;
+}
+// Sums the shares into gram, both triangles; with those of the top block into all. Four columns a thread.
 QRS_DEV void gram_total(const float *red, float *gram, float *all)
 {
-#line 90 "blocks/gram_panel.cuh"
+#line 98 "blocks/gram_panel.cuh"
     if (const int e = (int)threadIdx.x + 0; e < 192) {
         const int row = e < 128 ? e >> 3 : e - 64 >> 2, col = e < 128 ? (e & 7) * 4 : 16 + (e & 3) * 4;
         const f32x4 sum = fused_total<8>(red, row, col);
-        float *to = gram + row * 36 + col, *across = gram + col * 36 + row;
-        *(f32x4 *)to = sum;
-        if (row < 16 && col >= 16)
-            across[0] = sum.x, across[36] = sum.y, across[72] = sum.z, across[108] = sum.w;
-#line 98 "blocks/gram_panel.cuh"
-        const f32x4 top = fused_total<2>(red + 8192, row, col), both = {sum.x + top.x, sum.y + top.y, sum.z + top.z, sum.w + top.w};
-        to += all - gram, across += all - gram;
-        *(f32x4 *)to = both;
-        if (row < 16 && col >= 16)
-            across[0] = both.x, across[36] = both.y, across[72] = both.z, across[108] = both.w;
-#line 104 "blocks/gram_panel.cuh"
-    }
+        gram_put(gram, row, col, sum);
+#line 103 "blocks/gram_panel.cuh"
+        const f32x4 top = fused_total<2>(red + 8192, row, col);
+        gram_put(all, row, col, {sum.x + top.x, sum.y + top.y, sum.z + top.z, sum.w + top.w});
 #line 106 "blocks/gram_panel.cuh"
+    }
+#line 108 "blocks/gram_panel.cuh"
 }
 
 // G where nothing lies below the top block.
@@ -1609,7 +1613,7 @@ QRS_DEV void gram_none(float *gram)
 }
 
 // V2^T = M^T P2^T in the accumulator layout of C^T, from the panel in shared memory (stride 36, rows from `first` on).
-#line 117 "blocks/gram_panel.cuh"
+#line 119 "blocks/gram_panel.cuh"
 QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const float *m)
 {
     const int g = lane() >> 2, q = lane() & 3;
@@ -1660,7 +1664,7 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
 // Threads 0..127: panel has stride 36; G of its rows from 32 on is in s->gram already, that of all its rows in s->rv, visible to them.
 QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s)
 {
-#line 168 "blocks/gram_panel.cuh"
+#line 170 "blocks/gram_panel.cuh"
     // Not where a column's weight is in the top block: what is below would be a small part of what is squared.
     if (176 - first >= 48) {
         static_assert(sizeof s->buffers >= sizeof(gram_narrow_pivots), "they take its place");
@@ -1675,7 +1679,7 @@ QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s)
                 return;
         }
     }
-#line 183 "blocks/gram_panel.cuh"
+#line 185 "blocks/gram_panel.cuh"
     const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, s->tau, 176 - first, first + 32 >= 176, 128);
     if (threadIdx.x < 32) {
         const int l = lane();
@@ -1687,19 +1691,19 @@ QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s)
 
 // The rest, once all threads see what gram_factor left. False: nothing was written, take the rows.
 // Otherwise the panel holds R on and above the diagonal, V below, and tau (shared) its scalars. Synchronises; the caller does once more after.
-#line 195 "blocks/gram_panel.cuh"
+#line 197 "blocks/gram_panel.cuh"
 // v: where V's planes go (fused_reflectors), or null. They are made before V is known to be good; as soon as it is, leave() may send them, by bulk copies, too.
-#line 198 "blocks/gram_panel.cuh"
-// Meanwhile, once they are there, the last four warps, which have the fewest rows, can look at them. These have not given V2's rows, in c, to the panel on return.
 #line 200 "blocks/gram_panel.cuh"
+// Meanwhile, once they are there, the last four warps, which have the fewest rows, can look at them. These have not given V2's rows, in c, to the panel on return.
+#line 202 "blocks/gram_panel.cuh"
 template <class LEAVE, class MEANWHILE> QRS_DEV bool gram_finish(fused_tile &c, float *panel, int first, gram_shared *s, float *tau, u8 *v, LEAVE leave, MEANWHILE meanwhile)
 {
     const int l = lane(), w = warp(), tile0 = first / 16;
     if (!s->good)
         return false;
-#line 208 "blocks/gram_panel.cuh"
-    gram_apply(c, panel, tile0, s->m);
 #line 210 "blocks/gram_panel.cuh"
+    gram_apply(c, panel, tile0, s->m);
+#line 212 "blocks/gram_panel.cuh"
     if (v) {
         const saddr to = to_saddr(v) + (16 * w - first) * 64 + fused_chunk(l & 7, l >> 3);
         #pragma unroll
@@ -1714,12 +1718,12 @@ template <class LEAVE, class MEANWHILE> QRS_DEV bool gram_finish(fused_tile &c, 
                         split_f16(0x1p6f * x[0], 0x1p6f * x[1], hi[u], lo[u]);
                     }
                     stmatrix_x4_trans(to + i * 8192 + n * 512, hi);
-#line 225 "blocks/gram_panel.cuh"
-                    stmatrix_x4_trans(to + i * 8192 + n * 512 + 43008, lo);
 #line 227 "blocks/gram_panel.cuh"
+                    stmatrix_x4_trans(to + i * 8192 + n * 512 + 43008, lo);
+#line 229 "blocks/gram_panel.cuh"
                 }
         // The top block, four columns a thread.
-#line 230 "blocks/gram_panel.cuh"
+#line 232 "blocks/gram_panel.cuh"
         if (const int e = (int)threadIdx.x + 0; true) {
             const int row = e >> 3, j = (e & 7) * 4;
             const f32x4 x = *(const f32x4 *)(s->rv + row * 36 + j);
@@ -1732,15 +1736,15 @@ template <class LEAVE, class MEANWHILE> QRS_DEV bool gram_finish(fused_tile &c, 
             split_f16(y[2], y[3], hi.y, lo.y);
             u8 *at = v + fused_chunk(row, j >> 3) + (j & 4) * 2;
             *(u32x2 *)at = hi;
-#line 243 "blocks/gram_panel.cuh"
-            *(u32x2 *)(at + 43008) = lo;
 #line 245 "blocks/gram_panel.cuh"
+            *(u32x2 *)(at + 43008) = lo;
+#line 247 "blocks/gram_panel.cuh"
         }
-#line 248 "blocks/gram_panel.cuh"
-        fence_async_shared();
 #line 250 "blocks/gram_panel.cuh"
-    }
+        fence_async_shared();
 #line 252 "blocks/gram_panel.cuh"
+    }
+#line 254 "blocks/gram_panel.cuh"
 
     // v'v of every column: the rows below the top block, and those of V1 that are this warp's.
     #pragma unroll
@@ -1767,13 +1771,13 @@ template <class LEAVE, class MEANWHILE> QRS_DEV bool gram_finish(fused_tile &c, 
         top = i > l ? fmaf(s->rv[i * 36 + l], s->rv[i * 36 + l], top) : top;
     s->norms[8 + w][l] = top;
     block_sync();
-#line 279 "blocks/gram_panel.cuh"
+#line 281 "blocks/gram_panel.cuh"
     if (v && w >= 4) {
         meanwhile();
         bar_wait(13, 256);
         return s->fine;
     } else {
-#line 287 "blocks/gram_panel.cuh"
+#line 289 "blocks/gram_panel.cuh"
         float part[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
         #pragma unroll
         for (int u = 0; u < 16; u++)
@@ -1783,27 +1787,30 @@ template <class LEAVE, class MEANWHILE> QRS_DEV bool gram_finish(fused_tile &c, 
         const bool good = warp_all(t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.0001f && off * fminf(0x1p-6f * s->left, 1.0f) <= (176 - first < 64 ? 4e-06f : 1e-06f)));
         if (w == 0 && good)
             tau[l] = t == 0.0f ? 0.0f : div_rn(2.0f, square); // of the v that is stored
-#line 297 "blocks/gram_panel.cuh"
+#line 299 "blocks/gram_panel.cuh"
         if (threadIdx.x == 0)
             s->fine = good;
         if (v)
             bar_arrive(13, 256);
-#line 302 "blocks/gram_panel.cuh"
+#line 304 "blocks/gram_panel.cuh"
         if (!good)
             return false;
-#line 305 "blocks/gram_panel.cuh"
-        leave();
 #line 307 "blocks/gram_panel.cuh"
+        leave();
+#line 309 "blocks/gram_panel.cuh"
     }
 
-#line 310 "blocks/gram_panel.cuh"
-    if (w < 4)
-        #pragma unroll
-        for (int i = 0; i < 2; i++) {
-            const int at = (16 * i + ((int)threadIdx.x >> 3)) * 36 + ((int)threadIdx.x & 7) * 4;
-            *(f32x4 *)(panel + at) = *(const f32x4 *)(s->rv + at);
-        }
-#line 324 "blocks/gram_panel.cuh"
+#line 312 "blocks/gram_panel.cuh"
+    if (const int e = (int)threadIdx.x + 0; w < 4) {
+        const int at = (e >> 3) * 36 + (e & 7) * 4;
+        *(f32x4 *)(panel + at) = *(const f32x4 *)(s->rv + at);
+    }
+#line 312 "blocks/gram_panel.cuh"
+    if (const int e = (int)threadIdx.x + 128; w < 4) {
+        const int at = (e >> 3) * 36 + (e & 7) * 4;
+        *(f32x4 *)(panel + at) = *(const f32x4 *)(s->rv + at);
+    }
+#line 317 "blocks/gram_panel.cuh"
     fused_give(c, panel - first * 36, tile0 + 2);
     return true;
 }
@@ -1900,46 +1907,47 @@ QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matri
 // A block: it is loaded and scaled (ahead of time: OVERLAP), finished panels are applied as they come, its panel is factored, V leaves for whoever waits for it, T follows, and
 // the block is written out. Where a panel is not by rows, and nobody else fills the time (DIRECT, EARLY), V leaves as soon as it is known to be good, four warps form V'V while
 // that is decided, and give their rows of V to the tile while one of them makes T.
+// Named barriers: 1 who factors, and who makes T; 2 who loads the next block; 3..12 gram_narrow.cuh; 13 V is judged; 14 V's rows are in the tile.
 QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau,
                                        i64 stride_tau, int *info, i64 batch, u8 *v_scratch, u8 *t_scratch)
 {
-#line 11 "blocks/fused_narrow_kernel.cuh"
+#line 12 "blocks/fused_narrow_kernel.cuh"
     release_next();
     wait_for_earlier();
-#line 14 "blocks/fused_narrow_kernel.cuh"
+#line 15 "blocks/fused_narrow_kernel.cuh"
     u8 *smem = dynamic_smem();
-#line 16 "blocks/fused_narrow_kernel.cuh"
+#line 17 "blocks/fused_narrow_kernel.cuh"
     gram_shared *gs = (gram_shared *)(smem + 156928);
-#line 18 "blocks/fused_narrow_kernel.cuh"
+#line 19 "blocks/fused_narrow_kernel.cuh"
     const int tid = (int)threadIdx.x;
     const i64 unit = blockIdx.x / 2; // the CTAs that share a matrix
     fused_matrix matrix = {v_scratch + unit * 0, t_scratch + unit * 0, 0, 0};
-#line 22 "blocks/fused_narrow_kernel.cuh"
+#line 23 "blocks/fused_narrow_kernel.cuh"
     const int rank = cluster_rank();
-#line 24 "blocks/fused_narrow_kernel.cuh"
+#line 25 "blocks/fused_narrow_kernel.cuh"
     i64 b = unit;
     int k = rank, flags = 0, turn = 0;
     fused_request(fused_all(), (float *)(smem + 177024), a + b * stride_a, lda, 32 * k);
     cp_async_commit();
-#line 29 "blocks/fused_narrow_kernel.cuh"
+#line 30 "blocks/fused_narrow_kernel.cuh"
     float *found_by = (float *)(smem + 115320); // what all CTAs found, in that of rank 0; matrices take turns
     if (tid == 0) { // one after another: racecheck takes an instruction that sets up several for writes of warps that pass it by
         #pragma unroll 1
         for (int i = 0; i < 12; i++)
             mbar_init(fused_ready(i), 1);
-#line 39 "blocks/fused_narrow_kernel.cuh"
+#line 40 "blocks/fused_narrow_kernel.cuh"
     }
     fence_mbar_init();
     cluster_sync();
-#line 43 "blocks/fused_narrow_kernel.cuh"
+#line 44 "blocks/fused_narrow_kernel.cuh"
     fused_expect();
-#line 47 "blocks/fused_narrow_kernel.cuh"
+#line 48 "blocks/fused_narrow_kernel.cuh"
     cp_async_wait<0>();
     block_sync();
     int unused;
     fused_exponents(fused_all(), (float *)(smem + 177024), (fused_scales *)(smem + 114688), (fused_largest *)(smem + 110592), unused);
     block_sync();
-#line 53 "blocks/fused_narrow_kernel.cuh"
+#line 54 "blocks/fused_narrow_kernel.cuh"
     #pragma unroll 1
     while (b < batch) { // a column block a turn
         const int first = 32 * k, rows = 192 - first;
@@ -1947,28 +1955,28 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         float *sums = (float *)(smem + 115456); // where C is while in registers, or beside it
         fused_scales *scales = (fused_scales *)(smem + 114688 + turn * 132);
         float *stau = (float *)(smem + 114432) + 32 * turn;
-#line 61 "blocks/fused_narrow_kernel.cuh"
+#line 62 "blocks/fused_narrow_kernel.cuh"
         const int found = scales->found, ex = scales->exponent[lane()];
-#line 68 "blocks/fused_narrow_kernel.cuh"
+#line 69 "blocks/fused_narrow_kernel.cuh"
         const bool filled = found != 0, factor = filled && k < 6;
         flags |= found >> 1;
         if (filled) {
             fused_tile c;
-#line 73 "blocks/fused_narrow_kernel.cuh"
+#line 74 "blocks/fused_narrow_kernel.cuh"
             if (k == 0)
                 fused_scale(tile, ex);
             else {
-#line 82 "blocks/fused_narrow_kernel.cuh"
+#line 83 "blocks/fused_narrow_kernel.cuh"
                 fused_take(c, tile, ex);
                 block_sync(); // partial sums go where the tile lies
                 fused_update(c, k, sums, matrix);
-#line 86 "blocks/fused_narrow_kernel.cuh"
+#line 87 "blocks/fused_narrow_kernel.cuh"
                 fused_give(c, tile, 0);
-#line 88 "blocks/fused_narrow_kernel.cuh"
+#line 89 "blocks/fused_narrow_kernel.cuh"
             }
-#line 90 "blocks/fused_narrow_kernel.cuh"
+#line 91 "blocks/fused_narrow_kernel.cuh"
             warp_sync();
-#line 93 "blocks/fused_narrow_kernel.cuh"
+#line 94 "blocks/fused_narrow_kernel.cuh"
             if (factor) {
                 if (rows > 32) {
                     gram_product(tile, 2 * k + 2, (float *)(smem + 115456));
@@ -1978,21 +1986,21 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                     gram_none(gs->gram);
                 block_sync();
             }
-#line 106 "blocks/fused_narrow_kernel.cuh"
+#line 107 "blocks/fused_narrow_kernel.cuh"
         } else {
             if (k < 6) { // a zero block stays zero under any reflector
                 matrix.zero |= 1u << k;
                 if (tid < 32)
                     stau[tid] = 0.0f;
             }
-#line 113 "blocks/fused_narrow_kernel.cuh"
+#line 114 "blocks/fused_narrow_kernel.cuh"
             block_sync(); // the block before it has left
-#line 115 "blocks/fused_narrow_kernel.cuh"
+#line 116 "blocks/fused_narrow_kernel.cuh"
         }
         const bool last = k + 2 >= 6;
         const i64 b_next = last ? b + gridDim.x / 2 : b;
         const int k_next = last ? rank : k + 2;
-#line 128 "blocks/fused_narrow_kernel.cuh"
+#line 129 "blocks/fused_narrow_kernel.cuh"
         if (warp() < 4) {
             if (factor)
                 gram_factor(panel, first, gs);
@@ -2009,55 +2017,55 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
         }
         block_sync();
-#line 158 "blocks/fused_narrow_kernel.cuh"
+#line 159 "blocks/fused_narrow_kernel.cuh"
         u8 *planes = fused_v(k);
         bool left = k >= 5;
-#line 162 "blocks/fused_narrow_kernel.cuh"
+#line 163 "blocks/fused_narrow_kernel.cuh"
         const auto send = [&] { // by a warp that does not make T
             if (tid == 96 && !left)
                 fused_send(k);
         };
-#line 170 "blocks/fused_narrow_kernel.cuh"
+#line 171 "blocks/fused_narrow_kernel.cuh"
         fused_tile v2;
         bool by_gram = false, given = false; // given: V2's rows are, but for those of the warps that make T
-#line 173 "blocks/fused_narrow_kernel.cuh"
+#line 174 "blocks/fused_narrow_kernel.cuh"
         if (factor) {
-#line 176 "blocks/fused_narrow_kernel.cuh"
+#line 177 "blocks/fused_narrow_kernel.cuh"
             const auto shares = [&] { fused_shares(planes, rows, (float *)(smem + 115456)); };
             by_gram = gram_finish(v2, panel, first, gs, stau, left ? nullptr : planes, send, shares);
             given = by_gram && !left;
-#line 182 "blocks/fused_narrow_kernel.cuh"
+#line 183 "blocks/fused_narrow_kernel.cuh"
             if (!by_gram)
                 flags |= 2;
             if (!by_gram)
-#line 186 "blocks/fused_narrow_kernel.cuh"
+#line 187 "blocks/fused_narrow_kernel.cuh"
             fused_rows(panel, rows, 176 - first < 32 ? 176 - first : 32, (fused_step *)(smem + 110592), stau);
-#line 188 "blocks/fused_narrow_kernel.cuh"
+#line 189 "blocks/fused_narrow_kernel.cuh"
             if (!given)
                 block_sync();
-#line 199 "blocks/fused_narrow_kernel.cuh"
+#line 200 "blocks/fused_narrow_kernel.cuh"
             left = left || by_gram;
-#line 201 "blocks/fused_narrow_kernel.cuh"
+#line 202 "blocks/fused_narrow_kernel.cuh"
         }
-#line 203 "blocks/fused_narrow_kernel.cuh"
+#line 204 "blocks/fused_narrow_kernel.cuh"
         if (!left && true) { // a panel of zeros, or by rows
             fused_reflectors(fused_all(), panel, rows, planes);
-#line 206 "blocks/fused_narrow_kernel.cuh"
+#line 207 "blocks/fused_narrow_kernel.cuh"
             fence_async_shared();
-#line 208 "blocks/fused_narrow_kernel.cuh"
+#line 209 "blocks/fused_narrow_kernel.cuh"
             block_sync();
             send();
-#line 211 "blocks/fused_narrow_kernel.cuh"
+#line 212 "blocks/fused_narrow_kernel.cuh"
             if (warp() >= 4)
                 fused_shares(planes, rows, (float *)(smem + 115456));
-#line 214 "blocks/fused_narrow_kernel.cuh"
+#line 215 "blocks/fused_narrow_kernel.cuh"
         }
-#line 221 "blocks/fused_narrow_kernel.cuh"
+#line 222 "blocks/fused_narrow_kernel.cuh"
         // T. The next barrier of the block, behind what of the next block needs neither, ends it.
-#line 234 "blocks/fused_narrow_kernel.cuh"
+#line 235 "blocks/fused_narrow_kernel.cuh"
         if (k < 5 && warp() >= 4) {
             if (true) {
-#line 240 "blocks/fused_narrow_kernel.cuh"
+#line 241 "blocks/fused_narrow_kernel.cuh"
                 const auto rest = [&] {
                     if (given) {
                         fused_give(v2, tile, 2 * k + 2);
@@ -2065,32 +2073,32 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                     }
                 };
                 fused_build_t(stau, (float *)(smem + 115456), (float *)(smem + 115456) + 4096, fused_t(k), fused_t_ready(k), 2 * k + 2 <= 4, rest);
-#line 250 "blocks/fused_narrow_kernel.cuh"
+#line 251 "blocks/fused_narrow_kernel.cuh"
             }
-#line 254 "blocks/fused_narrow_kernel.cuh"
+#line 255 "blocks/fused_narrow_kernel.cuh"
         }
-#line 260 "blocks/fused_narrow_kernel.cuh"
+#line 261 "blocks/fused_narrow_kernel.cuh"
         if (given && warp() < 4)
             bar_sync(14, 256); // the others have given their rows
-#line 264 "blocks/fused_narrow_kernel.cuh"
+#line 265 "blocks/fused_narrow_kernel.cuh"
         if (last) { // said before this block leaves, or it would wait for that
             if (tid == 0)
                 sts_remote(cluster_map(to_saddr(found_by + matrix.parity * 2 + rank), 0), (float)flags);
             fused_came(matrix.parity);
             cluster_arrive();
         }
-#line 272 "blocks/fused_narrow_kernel.cuh"
+#line 273 "blocks/fused_narrow_kernel.cuh"
         // Who does not make T.
         const fused_team writers = k < 5 ? fused_team{tid, 128, (int)warp(), 4, 2} : fused_all();
         if (writers.thread < writers.threads)
             fused_leave(writers, tile, h + b * stride_h, ldh, k, scales->exponent, tau + b * stride_tau, stau);
-#line 294 "blocks/fused_narrow_kernel.cuh"
+#line 295 "blocks/fused_narrow_kernel.cuh"
         if (last) {
-#line 296 "blocks/fused_narrow_kernel.cuh"
+#line 297 "blocks/fused_narrow_kernel.cuh"
             cluster_wait(); // nobody writes over V while it is applied elsewhere
-#line 298 "blocks/fused_narrow_kernel.cuh"
+#line 299 "blocks/fused_narrow_kernel.cuh"
             fused_expect();
-#line 300 "blocks/fused_narrow_kernel.cuh"
+#line 301 "blocks/fused_narrow_kernel.cuh"
             if (info && rank == 0 && tid == 0) {
                 for (int i = 0; i < 2; i++)
                     flags |= (int)found_by[matrix.parity * 2 + i];
@@ -2098,12 +2106,12 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
             matrix.parity ^= 1;
             matrix.zero = 0;
-#line 315 "blocks/fused_narrow_kernel.cuh"
+#line 316 "blocks/fused_narrow_kernel.cuh"
             flags = 0;
         }
-#line 318 "blocks/fused_narrow_kernel.cuh"
+#line 319 "blocks/fused_narrow_kernel.cuh"
         turn ^= 1;
-#line 320 "blocks/fused_narrow_kernel.cuh"
+#line 321 "blocks/fused_narrow_kernel.cuh"
         b = b_next;
         k = k_next;
     }
