@@ -6,6 +6,7 @@
 #include "gen/config.h"
 #include "runtime/compile.h"
 #include "tests/lib/micro.h"
+#include <elf.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -245,6 +246,65 @@ static void the_microbenchmarks_compile_clean(void **state) {
     qg_library_close(micro);
 }
 
+/* ---------------------------------------------------------------------------------------------- where code
+ * lies */
+
+/* Where in its kernel a function of the cubin lies whose mangled name has `name`; *last: where the last of
+ * the others that the source calls. */
+static uint64_t place_of(const qrt_cubin *cubin, const char *name, const char *but, uint64_t *last) {
+    const unsigned char *elf = cubin->data;
+    const Elf64_Ehdr *head = (const void *)elf;
+    const Elf64_Shdr *section = (const void *)(elf + head->e_shoff);
+    uint64_t place = 0;
+    *last = 0;
+    for (int i = 0; i < head->e_shnum; i++) {
+        if (section[i].sh_type != SHT_SYMTAB) continue;
+        const Elf64_Sym *symbols = (const void *)(elf + section[i].sh_offset);
+        const char *names = (const char *)elf + section[section[i].sh_link].sh_offset;
+        for (size_t s = 0; s < section[i].sh_size / sizeof *symbols; s++) {
+            const char *of = names + symbols[s].st_name;
+            if (strncmp(of, "$fused$", 7) != 0) continue;
+            if (strstr(of, name))
+                place = symbols[s].st_value;
+            else if (!strstr(of, but) && symbols[s].st_value > *last)
+                *last = symbols[s].st_value;
+        }
+    }
+    return place;
+}
+
+/* What panels walk adjoins in memory (blocks/fused_wide.cuh): a function behind those that only rare panels
+ * call costs 8 % of the time. */
+static void what_every_panel_calls_lies_ahead_of_what_few_do(void **state) {
+    (void)state;
+    qg_error err = {0};
+    qg_device h200;
+    if (qg_device_profile("h200", &h200, &err)) fail_with("h200", &err);
+    for (int fp16 = 0; fp16 < 2; fp16++) {
+        qg_shape shape = {.m = 512,
+                          .n = 512,
+                          .precision = fp16 ? QG_FP16 : QG_FP32,
+                          .operation = QG_GEQRF,
+                          .max_batch = 640};
+        qg_plan *plan;
+        qrt_cubin *cubin;
+        uint64_t last, rows, pair;
+        if (qg_plan_make(lib, &shape, &h200, &(qg_request){.family = "fused"}, &plan, &err))
+            fail_with("512 x 512", &err);
+        if (qrt_compile(compiler, lib, plan->source, plan->source_size, plan->device.arch, &cubin, &err))
+            fail_with(plan->name, &err);
+        rows = place_of(cubin, "wide_rows", "gram_pair", &last);
+        pair = place_of(cubin, "gram_pair", "wide_rows", &last);
+        assert_true(rows > 0 && pair > 0 && last > 0);
+        if (last > rows || last > pair)
+            fail_msg(
+                "%s: something lies at %llu, wide_rows at %llu, gram_pair at %llu: give it a longer name",
+                plan->name, (unsigned long long)last, (unsigned long long)rows, (unsigned long long)pair);
+        qrt_cubin_free(cubin);
+        qg_plan_free(plan);
+    }
+}
+
 /* ---------------------------------------------------------------------------------------------- the compiler
  * itself */
 
@@ -312,6 +372,7 @@ int main(void) {
         cmocka_unit_test(what_is_compiled_again_is_reported_again),
         cmocka_unit_test(errors_name_the_templates_file_and_line),
         cmocka_unit_test(contest_set_compiles_clean),
+        cmocka_unit_test(what_every_panel_calls_lies_ahead_of_what_few_do),
         cmocka_unit_test(small_set_compiles_clean),
         cmocka_unit_test(optimizers_set_compiles_clean),
         cmocka_unit_test(every_family_compiles_for_the_other_targets),

@@ -95,13 +95,18 @@ static void fused_by_warpgroups(void **state) {
 /* The kernels' own barriers, mbarriers and arrivals, left out one by one: each is missed. */
 static void what_is_left_out_is_missed(void **state) {
     const fixture *f = *state;
+    static const char by_warps[] = "--shape 1x176x176 --family fused --set update=mma --set ctas=2",
+                      by_warpgroups[] = "--shape 1x192x192:fp16 --family fused --set update=wgmma";
     static const struct {
-        const char *file, *barrier;
+        const char *file, *barrier, *arguments;
     } left_out[] = {
-        {"blocks/gram_narrow.cuh", "bar_sync(12, 64);"},
-        {"blocks/gram_panel.cuh", "bar_sync(1, 128); // R takes the place of what was looked at"},
-        {"blocks/fused_apply.cuh", "mbar_wait(t_ready, parity);"},
-        {"blocks/fused_narrow_kernel.cuh", "bar_sync(14, ${THREADS}); // the others have given their rows"},
+        {"blocks/gram_narrow.cuh", "bar_sync(12, 64);", by_warps},
+        {"blocks/gram_panel.cuh", "bar_sync(1, 128); // R takes the place of what was looked at", by_warps},
+        {"blocks/fused_apply.cuh", "mbar_wait(t_ready, parity);", by_warps},
+        {"blocks/fused_narrow_kernel.cuh", "bar_sync(14, ${THREADS}); // the others have given their rows",
+         by_warps},
+        {"blocks/gram_whole.cuh", "bar_wait(14, 192);", by_warpgroups},
+        {"blocks/gram_whole.cuh", "bar_sync(2, 128); // R^-T is there", by_warpgroups},
     };
     for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++) {
         char *path = qt_format("%s/%s", f->templates, left_out[i].file),
@@ -110,8 +115,7 @@ static void what_is_left_out_is_missed(void **state) {
         if (!at) fail_msg("%s has no %s", own, left_out[i].barrier);
         memset(at, ' ', strcspn(left_out[i].barrier, ";"));
         qt_write_text(path, text);
-        qt_output o =
-            check(f, f->templates, "--shape 1x176x176 --family fused --set update=mma --set ctas=2");
+        qt_output o = check(f, f->templates, left_out[i].arguments);
         if (!strstr(o.err, "data race"))
             fail_msg("%s without %s: exit code %d\n%s%.2000s", own, left_out[i].barrier, o.code, o.out,
                      o.err);

@@ -3,7 +3,8 @@
 // Parameters: M, N, K; NT = row tiles of 64; J = tiles a warpgroup; IN, OUT layouts; SELECT.
 // A block stays in registers from A to H: loaded, scaled, updated, packed and written as fragments of C^T. Code that touches all of a thread's
 // 128 values is long, so each such piece is there once (what an SM's instruction cache (128 KB) does not keep is fetched again for every
-// panel, which costs more than executing it).
+// panel, which costs more than executing it). For the same reason what every panel calls adjoins: a cubin has functions in the order of their mangled names, _Z10..
+// ahead of _Z9.., so that wide_rows and gram_pair come last, and wide_leave under a name of nine letters, behind them, takes 8 % more of 640 x 512.
 // Fragment: warpgroup wg holds row tiles t = 2 j + wg; c[j][4 i + e] is row 8 i + 2 q + (e & 1) of tile t, column 16 w + g + 8 (e >> 1) of the block,
 // with w the warp in the warpgroup, g = lane / 4, q = lane % 4. Tiles count from the panel's top one round (wide_tile_at): c[0] of the
 // first warpgroup is always the top block. Entries past the matrix are zero.
@@ -12,6 +13,8 @@
 #define QRS_LIFT 6
 // Lanes that announce a warp's column, after __syncwarp. All 32 for a race checker, which does not see what that orders.
 #define WIDE_GIVERS 1
+// The thread that makes all bulk copies, and waits for them.
+#define WIDE_SENDER 128
 typedef float wide_tile[${J}][32];
 
 QRS_DEV int wide_group() { return shfl((int)warp() >> 2, 0); } // a warpgroup's branches must be seen to be uniform
@@ -196,24 +199,19 @@ QRS_DEV float wide_apply(wide_tile &c, int h, int e, int begin)
 QRS_DEV bool wide_largest(const wide_tile &c, wide_columns *s)
 {
     const int wg = wide_group(), l = lane();
-    // Without a mask: as signed integers the largest is the largest positive one, as unsigned ones the negative one of the largest magnitude, if there is any.
-    i32 positive[2] = {0, 0};
-    u32 most[2] = {0, 0};
+    float most[2] = {0.0f, 0.0f};
     #pragma unroll
     for (int j = 0; j < ${J}; j++)
         #pragma unroll
-        for (int i = 0; i < 32; i++) {
-            const u32 bits = as_u32(c[j][i]);
-            const int h = i >> 1 & 1;
-            positive[h] = positive[h] > (i32)bits ? positive[h] : (i32)bits;
-            most[h] = most[h] > bits ? most[h] : bits;
-        }
+        for (int i = 0; i < 32; i++)
+            most[i >> 1 & 1] = max_nan(most[i >> 1 & 1], fabsf(c[j][i]));
     #pragma unroll
     for (int h = 0; h < 2; h++) {
-        most[h] = wide_most(wide_larger((u32)positive[h], as_f32(most[h])));
+        const u32 all = wide_most(as_u32(most[h]));
         if ((l & 3) == 0)
-            s->most[wg][wide_column(h)] = most[h];
+            s->most[wg][wide_column(h)] = all;
     }
+    fence_async_shared(); // V comes where the block was
     block_sync();
     return shfl((int)warp_any((s->most[0][l] | s->most[0][l + 32] | s->most[1][l] | s->most[1][l + 32]) != 0), 0);
 }
@@ -273,60 +271,70 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
 % end
 }
 
-// Rows begin .. end-1 of the block, whole tiles, to H, times f (by column half), by way of shared memory: whole lines again. Synchronises.
-QRS_DEV void wide_write(const wide_tile &c, u8 *v, float *out, i64 ldh, int first, int turn, int begin, int end, const float (&f)[2])
+// Rows begin .. end-1 of the block, whole tiles, on their way to H: by way of shared memory, so that whole lines leave.
+% if OUT == "row" then
+// Where a row lies there: with k < 0 as in a block. Otherwise they are the 64 k rows above a panel, whose planes leave just their room: the first half of them before
+// the low plane, the others behind it.
+QRS_DEV int wide_aside(int k, bool second) { return k < 0 ? 0 : ${NT * 8192} - k * 8192 + (second ? ${NT * 8192} - k * 8192 : 0); }
+% end
+QRS_DEV void wide_lay(const wide_tile &c, u8 *v, int turn, int begin, int end${OUT == "row" and ", int k" or ""})
 {
-    if (begin >= end)
-        return;
     const int wg = wide_group();
     const wide_places_${OUT} p = wide_find_${OUT}(v);
     #pragma unroll
     for (int j = 0; j < ${J}; j++) {
         const int t = 2 * j + wg, tile = wide_tile_at(t, turn);
         if (64 * tile >= begin && 64 * tile < end${tile_inside}) {
+% if OUT == "row" then
+            const int at[2] = {tile * 16384 + wide_aside(k, 2 * tile >= k), tile * 16384 + wide_aside(k, 2 * tile + 1 >= k)};
+% end
             #pragma unroll
             for (int i = 0; i < 8; i++)
                 #pragma unroll
                 for (int h = 0; h < 2; h++) {
-                    const f32x2 x = {f[h] * c[j][4 * i + 2 * h], f[h] * c[j][4 * i + 2 * h + 1]};
+                    const f32x2 x = {c[j][4 * i + 2 * h], c[j][4 * i + 2 * h + 1]};
 % if OUT == "col" then
                     *(f32x2 *)(p.at[i & 3] + tile * 256 + (i >> 2) * 128 + h * ${NT * 2048}) = x;
 % else
-                    *(float *)(p.at[h] + tile * 16384 + i * 2048) = x.x;
-                    *(float *)(p.at[h] + tile * 16384 + i * 2048 + 256) = x.y;
+                    *(float *)(p.at[h] + at[i >> 2] + i * 2048) = x.x;
+                    *(float *)(p.at[h] + at[i >> 2] + i * 2048 + 256) = x.y;
 % end
                 }
         }
     }
-    block_sync();
+}
+// From there to H, by thread `thread` of 128 or 256, times f (by column).
+QRS_CALL void wide_leave(const u8 *v, const float *f, float *out, i64 ldh, int first, int begin, int end, int thread, int threads)
+{
     const bool aligned = ((u64)out & 15) == 0 && (ldh & 3) == 0;
 % if OUT == "col" then
     #pragma unroll 1
-    for (int col = warp(); col < 64; col += 8)
+    for (int col = thread >> 5; col < 64; col += threads >> 5)
     #pragma unroll 1
     for (int row = begin + 4 * (int)lane(); row < end; row += 128) {
-        const f32x4 x = *(const f32x4 *)(v + col * ${NT * 256} + (row * 4 ^ (col & 3) << 5));
+        const f32x4 y4 = *(const f32x4 *)(v + col * ${NT * 256} + (row * 4 ^ (col & 3) << 5)), x = {f[col] * y4.x, f[col] * y4.y, f[col] * y4.z, f[col] * y4.w};
         float *to = out + (first + col) * ldh + row;
         const int inside = first + col < ${N} ? ${M} - row : 0;
 % else
-    const int col = (threadIdx.x & 15) * 4, inside = ${N} - first - col, last = end < ${M} ? end : ${M};
-    int row = begin + ((int)threadIdx.x >> 4);
+    const int col = (thread & 15) * 4, inside = ${N} - first - col, last = end < ${M} ? end : ${M}, rows = threads >> 4;
+    int row = begin + (thread >> 4);
     const u8 *from = v + row * 256 + (col * 4 ^ (row & 6) << 4); // of all its rows the swizzle is the same
     float *to = out + row * ldh + first + col;
+    const f32x4 f4 = *(const f32x4 *)(f + col);
     if (aligned && inside >= 4)
         #pragma unroll 1
-        for (; row + 48 < last; row += 64, from += 16384) {
+        for (; row + 3 * rows < last; row += 4 * rows, from += 1024 * rows) {
             f32x4 x[4];
             #pragma unroll
             for (int e = 0; e < 4; e++)
-                x[e] = *(const f32x4 *)(from + 4096 * e);
+                x[e] = *(const f32x4 *)(from + 256 * rows * e);
             #pragma unroll
-            for (int e = 0; e < 4; e++, to += 16 * ldh)
-                *(f32x4 *)to = x[e];
+            for (int e = 0; e < 4; e++, to += rows * ldh)
+                *(f32x4 *)to = {f4.x * x[e].x, f4.y * x[e].y, f4.z * x[e].z, f4.w * x[e].w};
         }
     #pragma unroll 1
-    for (; row < last; row += 16, from += 4096, to += 16 * ldh) {
-        const f32x4 x = *(const f32x4 *)from;
+    for (; row < last; row += rows, from += 256 * rows, to += rows * ldh) {
+        const f32x4 y4 = *(const f32x4 *)from, x = {f4.x * y4.x, f4.y * y4.y, f4.z * y4.z, f4.w * y4.w};
 % end
         if (aligned && inside >= 4) {
             *(f32x4 *)to = x;
@@ -338,8 +346,32 @@ QRS_DEV void wide_write(const wide_tile &c, u8 *v, float *out, i64 ldh, int firs
                     to[e] = y[e];
         }
     }
-    block_sync();
 }
+
+// Asks L2 for block `first` of A, a 128-byte line a request: it arrives while the chain of a panel keeps memory idle.
+QRS_CALL void wide_prefetch(const float *a, i64 lda, int first, int thread, int threads)
+{
+% local long, lines = IN == "col" and 64 or M, IN == "col" and ceildiv(M, 32) or 2
+    #pragma unroll 1
+    for (int e = thread; e < ${long * lines}; e += threads) {
+        const int major = e / ${lines}, line = e % ${lines} * 32;
+% if IN == "col" then
+        if (first + major < ${N})
+            prefetch_l2(a + (first + major) * lda + line);
+% else
+        if (first + line < ${N})
+            prefetch_l2(a + major * lda + first + line);
+% end
+    }
+}
+
+// Of block k: where H is and how far its rows or columns are apart; the matrix after this block, its next block the one from column `first` on (or null).
+struct wide_away {
+    float *out;
+    const float *next;
+    i64 ldh, lda;
+    int first, k;
+};
 
 // Finished V and T lie in scratch exactly as they lie in shared memory, so each moves by one bulk copy.
 struct wide_stage {
@@ -354,7 +386,7 @@ QRS_DEV int wide_trapezoid(int p) { return (p * ${NT} - p * (p - 1) / 2) * 8192;
 // One thread starts the way of panel k's V and T to scratch.
 QRS_DEV void wide_keep_v(const wide_stage &s, int k, bool low)
 {
-    if (threadIdx.x != 0)
+    if (threadIdx.x != WIDE_SENDER)
         return;
     const u32 bytes = (${NT} - k) * 8192;
     u8 *to = s.v + wide_v_place() + wide_trapezoid(k);
@@ -368,7 +400,7 @@ QRS_DEV void wide_keep_v(const wide_stage &s, int k, bool low)
 }
 QRS_DEV void wide_keep_t(u8 *scratch, int k)
 {
-    if (threadIdx.x != 0)
+    if (threadIdx.x != WIDE_SENDER)
         return;
     bulk_store(scratch + wide_t_place() + k * 16384, to_saddr(dynamic_smem()) + ${O_T}, 16384);
     bulk_commit();

@@ -5,7 +5,7 @@
 // same space and copies wait for it.
 template <bool SPLIT> QRS_DEV void wide_issue(const wide_stage &s, int p, int slot)
 {
-    if (threadIdx.x != 0)
+    if (threadIdx.x != WIDE_SENDER)
         return;
     if (p == s.last)
         bulk_wait<0>();
@@ -55,23 +55,6 @@ template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end,
     }
 }
 
-// Asks L2 for block `first` of A, a 128-byte line a request: it arrives while the chain of a panel keeps memory idle.
-QRS_DEV void wide_prefetch(const float *a, i64 lda, int first)
-{
-% local long, lines = IN == "col" and 64 or M, IN == "col" and ceildiv(M, 32) or 2
-    #pragma unroll 1
-    for (int e = threadIdx.x; e < ${long * lines}; e += 256) {
-        const int major = e / ${lines}, line = e % ${lines} * 32;
-% if IN == "col" then
-        if (first + major < ${N})
-            prefetch_l2(a + (first + major) * lda + line);
-% else
-        if (first + line < ${N})
-            prefetch_l2(a + major * lda + first + line);
-% end
-    }
-}
-
 QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau, i64 stride_tau, int *info,
                           i64 batch, u8 *v_scratch, u8 *t_scratch, int *tickets)
 {
@@ -111,7 +94,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 wide_begin_t(shared->gram, stau, shared->half);
                 stage.last = k - 1;
             }
-            if (tid == 0) {
+            if (tid == WIDE_SENDER) {
                 if (k == 0)
                     bulk_wait<0>(); // what the matrix before kept is not to land on what this one keeps
                 else
@@ -133,12 +116,11 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             block_sync();
             wide_tile c;
             wide_fill(c, v, turn);
-            fence_async_shared(); // V comes there next
             // From here on every branch around products hangs on values that went through a shuffle: the compiler must see
             // that they are uniform, or it serialises the products.
             const bool filled = wide_largest(c, &shared->columns);
             const int start = wide_next(zero, 0, done);
-            if (filled && start < done && tid == 0)
+            if (filled && start < done && tid == WIDE_SENDER)
                 bulk_wait_read<0>(); // the last T has left the place where another one comes
             if (filled && start < done) { // the first V travels while the block is scaled
 % if PRODUCTS == 1 then
@@ -170,19 +152,16 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 wide_update<true>(c, 0, done, turn, zero, true, stage);
 % end
             }
-            {
-                const bool same = k + 1 < ${NP};
-                const i64 next = same ? b : *following;
-                if (next < batch)
-                    wide_prefetch(a + next * stride_a, lda, same ? first + 64 : 0);
-            }
             const bool panel = filled && k < ${KP};
             if (k < ${KP} && !filled) {
                 zero |= 1u << k;
                 if (tid < 64)
                     stau[tid] = 0.0f;
             }
-            if (wide_panel(c, stage, k, panel, h + b * stride_h, ldh, exponent, v, t, k < ${USED}, split <= k, shared, stau) && tid == 0)
+            const bool same = k + 1 < ${NP};
+            const i64 next = same ? b : *following;
+            const wide_away away = {h + b * stride_h, next < batch ? a + next * stride_a : nullptr, ldh, lda, same ? first + 64 : 0, k};
+            if (wide_panel(c, stage, away, panel, exponent, v, t, k < ${USED}, split <= k, shared, stau) && tid == 0)
                 bad[1] = 2;
             if (k < ${KP} && tid < 64 && first + tid < ${K})
                 tau[b * stride_tau + first + tid] = stau[tid];
@@ -191,7 +170,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             info[b] = bad[0] | bad[1]${SELECT and " | (split < " .. KP .. " ? 4 : 0)" or ""};
         block_sync();
     }
-    if (tid == 0)
+    if (tid == WIDE_SENDER)
         bulk_wait<0>();
 }
 QRS_ENTRY(fused)

@@ -1,7 +1,7 @@
 // A panel of 64 columns in registers (the fragments of fused_wide.cuh): Gram recursion on the top block, everything tall by warpgroup products,
 // and a plain column-by-column way to fall back to.
 //
-// Parameters: M, N, K, NT, J, LIMIT, LOOSE (gram_panel.cuh), OUT; WHOLE: tall panels by gram_whole.cuh, WEIGH: where no column's weight is in the top block.
+// Parameters: M, N, K, NT, J, LIMIT, LOOSE (gram_panel.cuh), TALL (LIMIT for columns from whole Gram matrices), OUT; WHOLE: tall panels by gram_whole.cuh, WEIGH: where no column's weight is in the top block.
 
 // Exponent that brings `most` to [32, 64), bounded so that its powers of two are normal.
 QRS_DEV int wide_shift(float most)
@@ -304,9 +304,9 @@ QRS_DEV void wide_below(wide_tile &c, u8 *v, int tiles, bool rows, wide_shared *
 }
 
 // After wide_finish_top and wide_below: true when a column and its tau disagree; otherwise, or when anyway, tau becomes 2 / (v'v) of the v that is
-// stored. The test is gram_panel.cuh's; from the whole Gram matrix (tall) a tail that adds nothing may be zero, where LAPACK has tau = 0. Synchronises,
-// but for tau.
-QRS_DEV bool wide_disagrees(bool anyway, bool tall, wide_shared *s, float *tau)
+// stored. The test is gram_panel.cuh's; from the whole Gram matrix (the first `tall` columns) a tail that adds nothing may be zero, where LAPACK has
+// tau = 0. Synchronises, but for tau.
+QRS_DEV bool wide_disagrees(bool anyway, int tall, wide_shared *s, float *tau)
 {
     block_sync();
     float now = 0.0f;
@@ -317,7 +317,8 @@ QRS_DEV bool wide_disagrees(bool anyway, bool tall, wide_shared *s, float *tau)
                                ((s->columns.top[0][col] + s->columns.top[1][col]) + (s->columns.top[2][col] + s->columns.top[3][col])));
         const float was = tau[col], off = fabsf(fmaf(0.5f * was, square, -1.0f));
         const float left = sqrt_rn(warp_max(fmaxf(s->whole[lane()], s->whole[lane() + 32])));
-        wrong = !(was == 0.0f || ((square > 1.0f || !tall) && off <= ${LOOSE} && off * fminf(0x1p-6f * left, 1.0f) <= ${LIMIT}));
+        const float limit = col < tall ? ${TALL} : ${LIMIT};
+        wrong = !(was == 0.0f || ((square > 1.0f || col >= tall) && off <= ${LOOSE} && off * fminf(0x1p-6f * left, 1.0f) <= limit));
         now = was == 0.0f ? 0.0f : div_rn(2.0f, square);
     }
     if (block_any(wrong) && !anyway)
@@ -522,13 +523,13 @@ QRS_DEV void wide_build_t(float *gram, float *t)
     const bool mine = warp() < 4;
     #pragma unroll 1
     for (int op = 0; op < 2; op++)
-        gram_product(!mine ? nullptr : op ? t + 32 : gram + 32, nullptr, op ? t : gram + 32, false, op ? gram + 32 : t + 32 * 69, op ? -1.0f : 1.0f);
+        gram_product(!mine ? nullptr : op ? t + 32 : gram + 32, nullptr, op ? t : gram + 32, false, op ? gram + 32 : t + 32 * 69, op ? -1.0f : 1.0f, 1, 256);
 }
 
 // fp16 T as tiles, swizzled like V's, the low one 8 KB after the high one.
 QRS_DEV void wide_put_t(const float *t, u8 *to)
 {
-    #pragma unroll 1
+    #pragma unroll 2
     for (int e = threadIdx.x; e < 2048; e += 256) {
         const int i = e >> 5, j = (e & 31) * 2, at = wide_chunk(i, j >> 3) + (j & 7) * 2;
         u32 hi, lo;
@@ -585,25 +586,62 @@ QRS_DEV bool wide_leans(wide_shared *s)
 }
 
 % end
-// Writes block k to H, and before that, with `panel`, factors it from tile k down: tau to shared memory, V's planes, with the low one if `low`, on
+// What need not be waited for: half `second` of the rows above a panel go to H; after them, L2 is asked for the next block.
+QRS_DEV void wide_meanwhile(bool second, int thread, int threads)
+{
+    const wide_shared *s = (const wide_shared *)(dynamic_smem() + ${O_X});
+    const wide_away &away = s->away;
+% if OUT == "row" then
+    const int rows = 32 * away.k, begin = second ? rows : 0;
+    wide_leave(dynamic_smem() + wide_aside(away.k, second), s->out, away.out, away.ldh, 2 * rows, begin, begin + rows, thread, threads);
+% end
+    if (second && away.next)
+        wide_prefetch(away.next, away.lda, away.first, thread, threads);
+}
+struct wide_beside { // gram_whole.cuh
+    QRS_DEV static void run(bool second) { wide_meanwhile(second, (int)threadIdx.x & 127, 128); }
+};
+
+// Writes block k = away.k to H, and before that, with `panel`, factors it from tile k down: tau to shared memory, V's planes, with the low one if `low`, on
 // their way to scratch when some block comes `later`. t: T's place, until then the top block's for a second attempt. Returns true when the Gram recursion did
 // not do. Synchronises before.
-QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel, float *out, i64 ldh, const int *exponent, u8 *v, u8 *t,
-                        bool later, bool low, wide_shared *s, float *tau)
+QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, const wide_away &away, bool panel, const int *exponent, u8 *v, u8 *t, bool later, bool low, wide_shared *s,
+                        float *tau)
 {
+    const int k = away.k;
+    float *const out = away.out;
+    const i64 ldh = away.ldh;
     const int steps = ${K} - 64 * k < 64 ? ${K} - 64 * k : 64, tiles = panel ? ${NT} - k : 0, turn = k < ${KP} ? k : 0;
-    ${WEIGH and "" or "const "}bool tall = ${WHOLE and M .. " - 64 * k >= 128" or "false"}; // its whole Gram matrix will do
+    // For how many columns, the first, their whole Gram matrix will do.
+    ${WEIGH and "" or "const "}int tall = ${WHOLE and M .. " - 64 * k >= 128 ? 64 : " or ""}${LAST and "k == " .. NT - 1 .. " ? 32 : " or ""}0;
     bool rows = false;
+    if (!panel && away.next)
+        wide_prefetch(away.next, away.lda, away.first, threadIdx.x, 256);
     block_sync(); // everybody is done with the update, and knows the exponents
-    float f[2] = {wide_apply(c, 0, exponent[wide_column(0)] - QRS_LIFT, tiles), wide_apply(c, 1, exponent[wide_column(1)] - QRS_LIFT, tiles)};
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const float f = wide_apply(c, h, exponent[wide_column(h)] - QRS_LIFT, tiles);
+        if ((lane() & 3) == 0 && threadIdx.x < 128)
+            s->out[wide_column(h)] = f;
+    }
     // First R above the panel, P2 and its Gram matrix, then V and its own, by the same code.
     #pragma unroll 1
     for (int pass = 0; pass < 2; pass++) {
-        wide_write(c, v, out, ldh, 64 * k, turn, pass ? 64 * k + 64 : 0, panel && pass == 0 ? 64 * k : ${NT * 64}, f);
+        const bool above = panel && pass == 0;
+        const int begin = pass ? 64 * k + 64 : 0, end = above ? 64 * k : ${NT * 64};
+        wide_lay(c, v, turn, begin, end${OUT == "row" and ", above ? k : -1" or ""});
+        block_sync();
+        if (${OUT == "row" and "!above" or "begin < end"}) {
+            wide_leave(v, s->out, out, ldh, 64 * k, begin, end, threadIdx.x, 256);
+            block_sync();
+        }
         if (!panel || (pass && !later))
             return rows;
-        if (pass == 0)
+        if (pass == 0) {
             wide_take_top(c[0], s->rv, (f32x4 *)t);
+            if (threadIdx.x == 0)
+                s->away = away;
+        }
 % if WEIGH then
         #pragma unroll 1
         for (;;) { // once more without the top block, if that is where the weight is
@@ -612,7 +650,7 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
             wide_pack(c, v, tall || pass ? 0 : 1, tiles, pass == 0 || shfl((int)low, 0), s);
             if (pass || !tall || !wide_leans(s))
                 break;
-            tall = false;
+            tall = 0;
             wide_restore(c, v, tiles, s);
         }
 % else
@@ -622,8 +660,19 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
 % end
         if (pass)
             break;
-        const bool good = ${WHOLE and "tall ? gram_whole(s->rv, s->gram, s->rv, s->half, s->gram, s->whole, (gram_pivots *)(t + 16384), tau) :" or ""}
-                          gram_pair(s, tau, steps, k == ${NT - 1});
+        bool good;
+% if WHOLE then
+        if (tall) {
+            good = gram_whole<wide_beside>(s->rv, s->gram, s->half, s->whole, &s->recursion, (gram_narrow_pivots *)(t + 16384), tau, steps,
+                                           tall == 32);
+        } else
+% end
+        {
+            #pragma unroll 1
+            for (int second = 0; second < 2; second++)
+                wide_meanwhile(second, threadIdx.x, 256);
+            good = gram_pair(s, tau, steps, k == ${NT - 1});
+        }
         rows = block_any(!good);
         #pragma unroll 1
         for (int attempt = 0; attempt < 2; attempt++) {
@@ -638,9 +687,10 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
             rows = true;
         }
         wide_give_top(c[0], s);
-        f[0] = f[1] = 1.0f;
-        if (threadIdx.x < 64)
+        if (threadIdx.x < 64) {
             wide_set_shift(s, threadIdx.x, -QRS_LIFT);
+            s->out[threadIdx.x] = 1.0f;
+        }
         block_sync();
     }
     wide_keep_v(stage, k, low);

@@ -1,17 +1,22 @@
 // A panel of 32 columns from its whole Gram matrix, for panels at least twice as tall as wide: gram_whole.cuh, which explains it, for fewer columns, a pair of columns
 // at a time. With 64 rows and more a random panel loses 10 eps, with 48 as many, with 32 thousands.
 //
-// Parameters: LD: row stride of X, G and R; LDM: of M; LEAST: share of a column's square that must be left of it.
+// Parameters: LD: row stride of X, G and R; LDM: of M; LEAST: share of a column's square that must be left of it. WHOLE: for gram_whole.cuh, which puts things
+// into their places itself. Template parameter KEEP: two inverses come out, too.
 // Layout: two warps hold X, and two G, a few pairs ahead, each two with barriers of their own; R's rows are announced by twos of pairs. Thread (ty, tx) of 8 x 8 has rows
 // 2 ty, 2 ty + 1 and those 16 further on, and columns by tx likewise. After eight pairs the threads' first columns are finished: the others come first, and the lower
 // rows, so that a pair's rows and columns are always number 0 and 1 of their owners'. Owners hand rows and columns round through shared memory in the order in which
-// threads hold them ("dealt"). What threads hold of finished columns is left to itself: it is never used. A pair's steps on X are 110
+// threads hold them ("dealt"). What threads hold of finished columns is left to itself: it is never used, unless KEEP lets
+// the inverses grow there, as if of the identity. A pair's steps on X are 110
 // instructions, at about two cycles each most of their time: hence two pairs a turn, with parities and addresses fixed.
+% if not WHOLE then
 % include("blocks/gram_sound.cuh", { B = 32, LD = LD, LEAST = LEAST })
+% end
 struct alignas(16) gram_narrow_pivots { // of a pair, by its parity
     float x[2][4][32]; // rows of X, columns of X
     float g[2][2][32]; // rows of G
     float corner[2][4]; // X's entries in the pair's rows and columns
+    float pivot[2][4]; // G's, if KEEP
     float diagonal[16][4]; // R's, all pairs: what a step waits for comes by two loads, not by five in whatever order
 };
 
@@ -33,24 +38,29 @@ QRS_DEV void gram_deal(float (&y)[4][4], const float *from)
         }
 }
 // The second half of the columns comes first, and that of the rows.
-QRS_DEV void gram_halves(float (&y)[4][4])
+template <bool KEEP> QRS_DEV void gram_halves(float (&y)[4][4])
 {
     #pragma unroll
     for (int i = 0; i < 2; i++)
         #pragma unroll
         for (int c = 0; c < 2; c++) {
-            const float upper = y[i][c + 2];
+            const float upper = y[i][c + 2], first = y[i][c];
+            if (KEEP)
+                y[i][c + 2] = y[i + 2][c];
             y[i][c] = y[i + 2][c + 2];
             y[i + 2][c] = upper;
+            if (KEEP)
+                y[i + 2][c + 2] = first;
         }
 }
 
-// Cholesky steps, warps 2 and 3: R's rows to rv, dealt.
-QRS_DEV void gram_narrow_cholesky(const float *gram, float *rv, gram_narrow_pivots *s)
+// Cholesky steps, warps 2 and 3: R's rows to rv, dealt; if KEEP R^-T's in their first columns, the pair's included.
+template <bool KEEP> QRS_DEV void gram_narrow_cholesky(const float *gram, float *rv, gram_narrow_pivots *s)
 {
     const int ty = (int)threadIdx.x >> 3 & 7, tx = (int)threadIdx.x & 7;
     const saddr mine = to_saddr(s->g) + 16 * tx, across = to_saddr(s->g) + 16 * ty;
     saddr r = to_saddr(rv) + 16 * tx, diagonal = to_saddr(s->diagonal);
+    const saddr pivot = to_saddr(s->pivot);
     int announced = 3;
     float y[4][4];
     gram_deal(y, gram);
@@ -63,19 +73,32 @@ QRS_DEV void gram_narrow_cholesky(const float *gram, float *rv, gram_narrow_pivo
 %   local AT, R = 256 * odd, 8 * LD * odd
             {
                 const bool own = ty == two + ${odd};
+                const bool column = KEEP && tx == two + ${odd};
+                if (KEEP)
+                    sts_if(own && column, pivot + ${16 * odd}, {y[0][0], y[0][1], y[1][0], y[1][1]});
                 #pragma unroll
                 for (int e = 0; e < 2; e++)
-                    sts_if(own, mine + ${AT} + 128 * e, {y[e][0], y[e][1], y[e][2], y[e][3]});
+                    sts_if(own, mine + ${AT} + 128 * e, {column ? 1.0f - e : y[e][0], column ? 0.0f + e : y[e][1], y[e][2], y[e][3]});
+                #pragma unroll
+                for (int i = 0; i < 4; i++)
+                    #pragma unroll
+                    for (int c = 0; c < 2; c++)
+                        y[i][c] = column ? 0.0f : y[i][c];
                 bar_sync(12, 64);
-                const f32x2 g0 = lds<f32x2>(pivots + ${AT + 16 * odd});
-                const float below = lds<float>(pivots + ${AT + 16 * odd + 132});
+                f32x4 g;
+                if (KEEP) {
+                    g = lds<f32x4>(pivot + ${16 * odd});
+                } else {
+                    const f32x2 first = lds<f32x2>(pivots + ${AT + 16 * odd});
+                    g = {first.x, first.y, 0.0f, lds<float>(pivots + ${AT + 16 * odd + 132})};
+                }
                 float c0[4], c1[4], r0[4], r1[4];
                 gram_read(r0, across + ${AT});
                 gram_read(c0, mine + ${AT});
                 gram_read(c1, mine + ${AT + 128});
                 gram_read(r1, across + ${AT + 128});
-                const float q0 = g0.x == 0.0f ? 0.0f : rsqrt_normal(g0.x), w0 = q0 * q0, u = w0 * g0.y;
-                const float g1 = fmaf(-u, g0.y, below), q1 = g1 == 0.0f ? 0.0f : rsqrt_normal(g1), w1 = q1 * q1;
+                const float q0 = g.x == 0.0f ? 0.0f : rsqrt_normal(g.x), w0 = q0 * q0, u = w0 * g.y;
+                const float g1 = fmaf(-u, g.y, g.w), q1 = g1 == 0.0f ? 0.0f : rsqrt_normal(g1), w1 = q1 * q1;
                 #pragma unroll
                 for (int c = 0; c < 4; c++)
                     c1[c] = fmaf(-u, c0[c], c1[c]);
@@ -88,17 +111,17 @@ QRS_DEV void gram_narrow_cholesky(const float *gram, float *rv, gram_narrow_pivo
                 }
                 sts_if(own, r + ${R}, {q0 * c0[0], q0 * c0[1], q0 * c0[2], q0 * c0[3]});
                 sts_if(own, r + ${R + 4 * LD}, {q1 * c1[0], q1 * c1[1], q1 * c1[2], q1 * c1[3]});
-                sts_if(own && tx == ty, diagonal + ${16 * odd}, {q0 * c0[0], q0 * c0[1], 0.0f, q1 * c1[1]});
+                sts_if(own && tx == ty, diagonal + ${16 * odd}, {q0 * g.x, q0 * g.y, 0.0f, q1 * g1});
             }
 % end
             bar_arrive(announced++, 128);
         }
-        gram_halves(y);
+        gram_halves<KEEP>(y);
     }
 }
 
-// The same pairs' steps on X, warps 0 and 1: V's top block and M by columns to m, dealt.
-QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, gram_narrow_pivots *s)
+// The same pairs' steps on X, warps 0 and 1: V's top block and M by columns to m, dealt. To inverse, if KEEP: (R - X)^-1.
+template <bool KEEP> QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, float *inverse, gram_narrow_pivots *s)
 {
     const int ty = (int)threadIdx.x >> 3 & 7, tx = (int)threadIdx.x & 7;
     const saddr rows_of_x = to_saddr(s->x) + 16 * tx, columns_of_x = to_saddr(s->x) + 256 + 16 * ty;
@@ -117,7 +140,7 @@ QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, gram_
                 const bool rows = ty == two + ${odd}, columns = tx == two + ${odd};
                 #pragma unroll
                 for (int e = 0; e < 2; e++) {
-                    sts_if(rows, rows_of_x + ${AT} + 128 * e, {y[e][0], y[e][1], y[e][2], y[e][3]});
+                    sts_if(rows, rows_of_x + ${AT} + 128 * e, {KEEP && columns ? 1.0f - e : y[e][0], KEEP && columns ? 0.0f + e : y[e][1], y[e][2], y[e][3]});
                     // The pair's own rows turn into rows of M, as if of the identity.
                     sts_if(columns, columns_of_x + ${AT} + 128 * e, {rows ? 1.0f - e : y[0][e], rows ? 0.0f + e : y[1][e], y[2][e], y[3][e]});
                 }
@@ -127,6 +150,12 @@ QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, gram_
                     #pragma unroll
                     for (int c = 0; c < 4; c++)
                         y[e][c] = rows ? 0.0f : y[e][c];
+                if (KEEP)
+                    #pragma unroll
+                    for (int i = 0; i < 4; i++)
+                        #pragma unroll
+                        for (int c = 0; c < 2; c++)
+                            y[i][c] = columns ? 0.0f : y[i][c];
                 ${odd == 0 and "bar_wait(announced++, 128)" or "bar_wait(11, 64)"};
                 const f32x4 x = lds<f32x4>(corner + ${16 * odd}), rr = lds<f32x4>(diagonal + ${16 * odd});
                 float n0[4], n1[4], c0[4], c1[4], e0[4], e1[4];
@@ -144,10 +173,12 @@ QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, gram_
                 inv0 = rr.x == 0.0f ? 0.0f : s0 * inv0;
                 inv1 = rr.w == 0.0f ? 0.0f : s1 * (size0 * inv1);
                 const float l10 = x.z * inv0;
+                const bool late = tx > two + ${odd} || !KEEP, early = !half || !KEEP; // R^-T is in the other columns
+                const float add0[2] = {late ? s0 : 0.0f, early ? s0 : 0.0f}, add1[2] = {late ? s1 : 0.0f, early ? s1 : 0.0f};
                 #pragma unroll
                 for (int c = 0; c < 4; c++) {
-                    n0[c] = fmaf(s0, c0[c], n0[c]);
-                    n1[c] = fmaf(s1, c1[c], fmaf(-l10, n0[c], n1[c]));
+                    n0[c] = fmaf(add0[c >> 1], c0[c], n0[c]);
+                    n1[c] = fmaf(add1[c >> 1], c1[c], fmaf(-l10, n0[c], n1[c]));
                 }
                 #pragma unroll
                 for (int i = 0; i < 4; i++) {
@@ -162,37 +193,41 @@ QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, gram_
             }
 % end
         }
-        gram_halves(y);
+        gram_halves<KEEP>(y);
+    }
+    if (KEEP) {
+        inverse += ty * ${2 * LD} + tx * 2;
+        #pragma unroll
+        for (int i = 0; i < 4; i++)
+            #pragma unroll
+            for (int c = 0; c < 4; c += 2)
+                *(f32x2 *)(inverse + ((i >> 1) * 16 + (i & 1)) * ${LD} + 8 * c) = {y[i][c], y[i][c + 1]};
     }
 }
 
-// Threads 0..127 call. x: top block; gram: G; rv (may be G's place): becomes R on and above the diagonal and V below; m: M. whole: G's diagonal, left: the root of its largest.
-// Returns false, in some thread, unless the pivots can be trusted. Synchronises, by barriers 1 and 3..12.
-QRS_DEV bool gram_narrow(const float *x, const float *gram, float *rv, float *m, float *whole, float *left, gram_narrow_pivots *s, float *tau)
+// Threads of four warps: everything to its place, and R's signs. dealt: R; rv, m: where R above the diagonal and V below, and M, go (m may be dealt's place); from: M, dealt
+// (may be m).${WHOLE and " diagonal: R's, by pairs, which KEEP leaves only there." or ""} Synchronises before it writes, by barrier `bar`; and after.
+${WHOLE and "QRS_CALL" or "QRS_DEV"} void gram_narrow_place(const float *dealt,${WHOLE and " const float (*diagonal)[4]," or ""} float *rv, const float *from, float *m, float *tau, int bar)
 {
-    const int tid = threadIdx.x, row = tid >> 2, q = tid & 3, w = shfl((int)warp(), 0);
-    if (w >= 2) {
-        const float square = gram[(tid & 31) * ${LD + 1}];
-        if (w == 2)
-            whole[tid & 31] = square;
-        gram_narrow_cholesky(gram, rv, s);
-        const float most = sqrt_rn(warp_max(square)); // while X's last steps are awaited
-        if (tid == 64)
-            *left = most;
-    } else
-        gram_narrow_jordan(x, rv, m, s);
-    bar_sync(1, 128);
-    // Everything to its place, and R's signs: columns 8 q.. of a row by a thread. A late row was dealt without the first half of its columns.
-    const int half = row >> 4, of = q >> 1;
-    const float *dealt = rv + row * ${LD} + 16 * (q & 1) + (half ? 0 : 2 * of), *l = m + 8 * q * ${LDM} + (row >> 1 & 7) * 4 + 2 * (half ^ of) + (row & 1);
-    const float inv = m[row * ${LDM} + (row >> 1 & 7) * 4 + (row & 1)], sign = -copysignf(1.0f, inv); // 1 / n, on M's diagonal
+    // Columns 8 q.. of a row by a thread. A late row was dealt without the first half of its columns.
+    const int tid = threadIdx.x & 127, row = tid >> 2, q = tid & 3, half = row >> 4, of = q >> 1;
+    dealt += row * ${LD} + 16 * (q & 1) + (half ? 0 : 2 * of);
+    const float inv = from[row * ${LDM} + (row >> 1 & 7) * 4 + (row & 1)], sign = -copysignf(1.0f, inv); // 1 / n, on M's diagonal
+    from += 8 * q * ${LDM} + (row >> 1 & 7) * 4 + 2 * (half ^ of) + (row & 1);
     float r[8], v[8];
     #pragma unroll
     for (int c = 0; c < 8; c += 2) {
         const f32x2 r2 = *(const f32x2 *)(dealt + 2 * c);
-        r[c] = r2.x, r[c + 1] = r2.y, v[c] = l[c * ${LDM}], v[c + 1] = l[(c + 1) * ${LDM}];
+        r[c] = r2.x, r[c + 1] = r2.y, v[c] = from[c * ${LDM}], v[c + 1] = from[(c + 1) * ${LDM}];
     }
-    bar_sync(1, 128);
+% if WHOLE then
+    const f32x2 pair = *(const f32x2 *)(diagonal[row >> 1] + 2 * (row & 1));
+    #pragma unroll
+    for (int c = 0; c < 8; c += 2)
+        if (8 * q + c == (row & 30))
+            r[c] = pair.x, r[c + 1] = pair.y;
+% end
+    bar_sync(bar, 128);
     #pragma unroll
     for (int c = 0; c < 8; c += 4) {
         float top[4], inverse[4];
@@ -207,6 +242,41 @@ QRS_DEV bool gram_narrow(const float *x, const float *gram, float *rv, float *m,
     }
     if (q == 0)
         tau[row] = inv == 0.0f ? 0.0f : rcp_normal(inv);
+    bar_sync(bar, 128);
+}
+% if WHOLE then
+
+// Threads of four warps: R^-T from among R's rows to low.
+QRS_DEV void gram_narrow_low(const float *dealt, float *low)
+{
+    const int tid = threadIdx.x & 127, row = tid >> 2, q = tid & 3;
+    dealt += row * ${LD} + 16 * (q & 1) + 2 * (row >> 4 ^ q >> 1);
+    low += row * ${LD} + 8 * q;
+    #pragma unroll
+    for (int c = 0; c < 8; c += 2) {
+        const f32x2 x = *(const f32x2 *)(dealt + 2 * c);
+        *(f32x2 *)(low + c) = {8 * q + c <= row ? x.x : 0.0f, 8 * q + c < row ? x.y : 0.0f};
+    }
+}
+% else
+
+// Threads 0..127 call. x: top block; gram: G; rv (may be G's place): becomes R on and above the diagonal and V below; m: M. whole: G's diagonal, left: the root of its largest.
+// Returns false, in some thread, unless the pivots can be trusted. Synchronises, by barriers 1 and 3..12.
+QRS_DEV bool gram_narrow(const float *x, const float *gram, float *rv, float *m, float *whole, float *left, gram_narrow_pivots *s, float *tau)
+{
+    const int tid = threadIdx.x, w = shfl((int)warp(), 0);
+    if (w >= 2) {
+        const float square = gram[(tid & 31) * ${LD + 1}];
+        if (w == 2)
+            whole[tid & 31] = square;
+        gram_narrow_cholesky<false>(gram, rv, s);
+        const float most = sqrt_rn(warp_max(square)); // while X's last steps are awaited
+        if (tid == 64)
+            *left = most;
+    } else
+        gram_narrow_jordan<false>(x, rv, m, nullptr, s);
     bar_sync(1, 128);
+    gram_narrow_place(rv, rv, m, m, tau, 1);
     return tid >= 32 || gram_sound(rv, whole, tau);
 }
+% end

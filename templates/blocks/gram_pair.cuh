@@ -13,7 +13,9 @@ struct wide_shared {
     wide_columns columns;
     float down[64], up[64]; // powers of two: what is packed, times down, has its columns' largest magnitudes in [32, 64)
     float back[64], whole[64];
+    alignas(16) float out[64]; // what rows take on their way to H
     gram_buffers recursion;
+    wide_away away;
 };
 
 // Squares of the top block's columns, 16 rows a thread: to be put together once others can see them.
@@ -71,7 +73,7 @@ QRS_CALL bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
         case 11: to = lower, from = nullptr, a = lower, b = half; break;
         default: to = from = a = b = nullptr;
         }
-        gram_product(to, from, a, op == 0 || (op == 3 && !second), b, 1.0f);
+        gram_product(to, from, a, op == 0 || (op == 3 && !second), b, 1.0f, 1, 256);
     }
     return good;
 }

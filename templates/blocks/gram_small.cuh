@@ -37,50 +37,50 @@ QRS_DEV void gram_multiply(float (&d)[4], const gram_left &a, const gram_right &
 }
 
 % if NC == 2 then
-// to = from + A B (from null: 0) times `sign`, 32 x 32 x 32, rows 68 apart, all in shared memory, where `to` may be any of the others. A(i, k) is
-// a[68 i + k], or with `turned` a[68 k + i]. All 256 threads, two products at once: warps 0-3 one, warps 4-7 another; a warp forms a quarter,
-// or nothing where its `to` is null. Synchronises between and after.
-QRS_CALL void gram_product(float *to, const float *from, const float *a, bool turned, const float *b, float sign)
+// to = from + sign A B (from null: 0), 32 x 32 x 32, rows 68 apart, all in shared memory, where `to` may be any of the others. A(i, k) is a[68 i + k], or with
+// `turned` a[68 k + i]. Four warps form a quarter each, or nothing where their `to` is null. Synchronises `threads` threads between and after, by barrier `bar`: so
+// all 256 may form two products at once, warps 0-3 one and warps 4-7 another. A rolled loop: it runs at what its loads and products take one after another, but code that
+// is walked a few times a panel costs more.
+QRS_CALL void gram_product(float *to, const float *from, const float *a, bool turned, const float *b, float sign, int bar, int threads)
 {
     const int w = warp(), g = lane() >> 2, q = lane() & 3, row = (w & 2) * 8 + g, col = (w & 1) * 16;
     const int ai = turned ? 1 : 68, ak = turned ? 68 : 1, place = row * 68 + col + 2 * q;
-    float d[2][4], e[2][4]; // the leading product, and the two small ones: shorter chains
+    float d[2][4], e[2][4], f[2][4]; // the leading product, and the two small ones: shorter chains
     if (to) {
         #pragma unroll
         for (int n = 0; n < 2; n++)
             #pragma unroll
-            for (int x = 0; x < 4; x++) {
-                d[n][x] = from ? from[place + 8 * n + (x & 1) + (x >> 1) * 8 * 68] : 0.0f;
-                e[n][x] = 0.0f;
-            }
+            for (int x = 0; x < 4; x++)
+                d[n][x] = e[n][x] = f[n][x] = 0.0f;
         a += row * ai + q * ak;
         b += q * 68 + col + g;
-        #pragma unroll
-        for (int k = 0; k < 4; k++) {
-            u32 h[4], lo[4];
-            #pragma unroll
-            for (int x = 0; x < 4; x++)
-                gram_split(a[(x & 1) * 8 * ai + (8 * k + (x >> 1) * 4) * ak], h[x], lo[x]);
+        #pragma unroll 1
+        for (int k = 0; k < 4; k++, a += 8 * ak, b += 8 * 68) {
+            gram_left l;
+            gram_operand(l, a[0], a[8 * ai], a[4 * ak], a[8 * ai + 4 * ak]);
             #pragma unroll
             for (int n = 0; n < 2; n++) {
-                u32 bh[2], bl[2];
-                #pragma unroll
-                for (int x = 0; x < 2; x++)
-                    gram_split(b[(8 * k + 4 * x) * 68 + 8 * n], bh[x], bl[x]);
-                mma_tf32(e[n], h, bl[0], bl[1]);
-                mma_tf32(e[n], lo, bh[0], bh[1]);
-                mma_tf32(d[n], h, bh[0], bh[1]);
+                gram_right r;
+                gram_operand(r, b[8 * n], b[4 * 68 + 8 * n]);
+                mma_tf32(e[n], l.hi, r.lo[0], r.lo[1]);
+                mma_tf32(f[n], l.lo, r.hi[0], r.hi[1]);
+                mma_tf32(d[n], l.hi, r.hi[0], r.hi[1]);
             }
         }
+        #pragma unroll
+        for (int n = 0; n < 2; n++)
+            #pragma unroll
+            for (int x = 0; x < 4; x++)
+                d[n][x] = fmaf(sign, d[n][x] + (e[n][x] + f[n][x]), from ? from[place + 8 * n + (x & 1) + (x >> 1) * 8 * 68] : 0.0f);
     }
-    block_sync();
+    bar_sync(bar, threads);
     if (to) {
         #pragma unroll
         for (int n = 0; n < 2; n++)
             #pragma unroll
             for (int x = 0; x < 4; x++)
-                to[place + 8 * n + (x & 1) + (x >> 1) * 8 * 68] = sign * (d[n][x] + e[n][x]);
+                to[place + 8 * n + (x & 1) + (x >> 1) * 8 * 68] = d[n][x];
     }
-    block_sync();
+    bar_sync(bar, threads);
 }
 % end

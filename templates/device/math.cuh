@@ -43,6 +43,9 @@ QRS_DEV float rcp_normal(float a) {
 QRS_DEV void rcp_normal_pair(float a, float b, float &ra, float &rb) {
     ra = rcp_approx(a), rb = rcp_approx(b);
 }
+QRS_DEV float max_nan(float a, float b) {
+    return a != a || b != b ? __builtin_nanf("") : a > b ? a : b;
+}
 
 QRS_DEV u16 f16_bits(float x) {
     u32 b = as_u32(x), sign = b >> 16 & 0x8000u, mag = b & 0x7fffffffu;
@@ -131,6 +134,12 @@ QRS_DEV float rcp_normal(float a) {
 // Both at once: left to itself the compiler moves each to where it is used, and one waits for the other.
 QRS_DEV void rcp_normal_pair(float a, float b, float &ra, float &rb) {
     asm("rcp.approx.ftz.f32 %0, %2;\n rcp.approx.ftz.f32 %1, %3;" : "=&f"(ra), "=f"(rb) : "f"(a), "f"(b));
+}
+// The larger one; NaN if one is.
+QRS_DEV float max_nan(float a, float b) {
+    float r;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+    return r;
 }
 
 QRS_DEV u16 f16_bits(float x) {

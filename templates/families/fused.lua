@@ -33,8 +33,11 @@ local function wide_layout(shape, device, p)
   -- 200 eps of their 85, and where what collinear ones lose (up to 33 eps) is well within the limit.
   v.WHOLE = m >= 128 and (shape.precision == "fp16" or k > 256)
   v.WEIGH = v.WHOLE and shape.precision == "fp32"
+  v.LAST = v.WHOLE and not v.WEIGH and m % 64 == 0 and k > m - 32 -- the first half of a last panel of 64 rows, too
   v.USED = math.min(v.KP, v.NP - 1)
   v.LIMIT, v.LOOSE = limits_of(shape, k)
+  -- From whole Gram matrices collinear columns take 100 eps at LIMIT (1.2 of the contract; collinear 0.3 at n = 512), dense ones up to 10 at 1e-6.
+  v.TALL = v.WEIGH and math.max(1.5e-6, 8e-12 * k * k) or v.LIMIT
   local tiles = 0
   for i = 0, v.KP - 1 do tiles = tiles + nt - i end
   v.V_BYTES = tiles * 8192
@@ -301,7 +304,7 @@ using namespace qrs;
 % if GRAM then
 % include("blocks/gram_recursion.cuh", { B = 32, ROLLED = false, NC = 1, LD = 36, LDM = 40 })
 % if WHOLE then
-% include("blocks/gram_narrow.cuh", { LD = 36, LDM = 40, LEAST = "1e-6" })
+% include("blocks/gram_narrow.cuh", { LD = 36, LDM = 40, LEAST = "1e-6", WHOLE = false })
 % end
 % include("blocks/gram_panel.cuh")
 % end

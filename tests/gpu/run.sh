@@ -73,7 +73,7 @@ sanitize() {
 --shape 2x130x130 --family blocked
 --shape 3x176x176
 --shape 2x100x100:fp16 --family fused --set update=wgmma
---shape 2x200x130:fp16 --family fused --set update=wgmma
+--shape 2x200x130:fp16 --shape 2x192x192:fp16 --family fused --set update=wgmma
 configs/suites/rare.json --family fused --set update=wgmma
 configs/suites/rare.json --family fused --set update=mma --set ctas=1 --set overlap=0
 configs/suites/rare.json --family fused --set update=mma --set ctas=2 --set keep=shared

@@ -46,6 +46,7 @@ const qt_primitive qt_primitives[] = {
     {44, 3, "ldmatrix", QT_SAME_BITS, false},
     {47, 4, "mma_f16", QT_TENSOR_SUM, false},
     {51, 4, "mma_tf32", QT_TENSOR_SUM, false},
+    {55, 1, "max_nan", QT_SAME_BITS, false},
     {56, 2, "cp_async", QT_SAME_BITS, false},
     {58, 1, "mbarrier", QT_SAME_BITS, false},
     {59, 1, "cp_async_or_zero", QT_SAME_BITS, false},

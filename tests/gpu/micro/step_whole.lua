@@ -19,13 +19,19 @@ return {
 
 using namespace qrs;
 
-% include("blocks/gram_small.cuh", { NC = 1 })
+% include("blocks/gram_small.cuh", { NC = N // 32 })
 % if N == 64 then
+% include("blocks/gram_recursion.cuh", { B = 32, ROLLED = true, NC = 2, LD = 68, LDM = 68 })
 % include("blocks/gram_whole.cuh", { LD = 68, LDM = 68, LEAST = "1e-6" })
 % else
-% include("blocks/gram_narrow.cuh", { LD = 36, LDM = 36, LEAST = "1e-6" })
+% include("blocks/gram_narrow.cuh", { LD = 36, LDM = 36, LEAST = "1e-6", WHOLE = false })
 % end
 
+% if N == 64 then
+struct nothing {
+    QRS_DEV static void run(bool) {}
+};
+% end
 QRS_KERNEL(step_whole, ${4 * N}, 1)(const float *a, i64 lda, float *h, i64 ldh, float *tau, int *info)
 {
     float *rv = (float *)(dynamic_smem() + 16384), *gram = rv + ${N * (N + 4)}, *left = gram + ${N * (N + 4)}, *whole = left + ${N * (N + 4)}, *stau = whole + ${N};
@@ -44,7 +50,7 @@ QRS_KERNEL(step_whole, ${4 * N}, 1)(const float *a, i64 lda, float *h, i64 ldh, 
         block_sync();
         const u32 begun = clock32();
 % if N == 64 then
-        gram_whole(rv, gram, rv, left, gram, whole, (gram_pivots *)dynamic_smem(), stau);
+        gram_whole<nothing>(rv, gram, left, whole, (gram_buffers *)(dynamic_smem() + 4096), (gram_narrow_pivots *)dynamic_smem(), stau, 64, false);
 % else
         gram_narrow(rv, gram, gram, left, whole, stau + ${N}, (gram_narrow_pivots *)dynamic_smem(), stau);
 % end

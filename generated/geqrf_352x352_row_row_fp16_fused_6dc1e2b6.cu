@@ -1,4 +1,4 @@
-#line 260 "families/fused.lua"
+#line 263 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -6,11 +6,11 @@
 #include "device/mma.cuh"
 #include "device/copy.cuh"
 #include "device/launch.cuh"
-#line 273 "families/fused.lua"
-#include "device/stmatrix.cuh"
 #line 276 "families/fused.lua"
+#include "device/stmatrix.cuh"
+#line 279 "families/fused.lua"
 #include "device/cluster.cuh"
-#line 278 "families/fused.lua"
+#line 281 "families/fused.lua"
 
 using namespace qrs;
 
@@ -1185,11 +1185,13 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, float *whole
 // A panel of 32 columns from its whole Gram matrix, for panels at least twice as tall as wide: gram_whole.cuh, which explains it, for fewer columns, a pair of columns
 // at a time. With 64 rows and more a random panel loses 10 eps, with 48 as many, with 32 thousands.
 //
-// Parameters: LD: row stride of X, G and R; LDM: of M; LEAST: share of a column's square that must be left of it.
+// Parameters: LD: row stride of X, G and R; LDM: of M; LEAST: share of a column's square that must be left of it. WHOLE: for gram_whole.cuh, which puts things
+// into their places itself. Template parameter KEEP: two inverses come out, too.
 // Layout: two warps hold X, and two G, a few pairs ahead, each two with barriers of their own; R's rows are announced by twos of pairs. Thread (ty, tx) of 8 x 8 has rows
 // 2 ty, 2 ty + 1 and those 16 further on, and columns by tx likewise. After eight pairs the threads' first columns are finished: the others come first, and the lower
 // rows, so that a pair's rows and columns are always number 0 and 1 of their owners'. Owners hand rows and columns round through shared memory in the order in which
-// threads hold them ("dealt"). What threads hold of finished columns is left to itself: it is never used. A pair's steps on X are 110
+// threads hold them ("dealt"). What threads hold of finished columns is left to itself: it is never used, unless KEEP lets
+// the inverses grow there, as if of the identity. A pair's steps on X are 110
 // instructions, at about two cycles each most of their time: hence two pairs a turn, with parities and addresses fixed.
 #line 1 "blocks/gram_sound.cuh"
 // The last word on a panel from its whole Gram matrix (gram_whole.cuh, gram_narrow.cuh).
@@ -1203,11 +1205,12 @@ QRS_DEV bool gram_sound(const float *rv, const float *whole, float *tau)
     tau[col] = r == 0.0f ? 0.0f : fabsf(tau[col]) * rcp_normal(r); // for the test of v'v: what is stored comes from that
     return r == 0.0f ? of == 0.0f && (col == 31 || whole[col + 1] == 0.0f) : r * r >= 1e-6f * of;
 }
-#line 11 "blocks/gram_narrow.cuh"
+#line 15 "blocks/gram_narrow.cuh"
 struct alignas(16) gram_narrow_pivots { // of a pair, by its parity
     float x[2][4][32]; // rows of X, columns of X
     float g[2][2][32]; // rows of G
     float corner[2][4]; // X's entries in the pair's rows and columns
+    float pivot[2][4]; // G's, if KEEP
     float diagonal[16][4]; // R's, all pairs: what a step waits for comes by two loads, not by five in whatever order
 };
 
@@ -1229,24 +1232,29 @@ QRS_DEV void gram_deal(float (&y)[4][4], const float *from)
         }
 }
 // The second half of the columns comes first, and that of the rows.
-QRS_DEV void gram_halves(float (&y)[4][4])
+template <bool KEEP> QRS_DEV void gram_halves(float (&y)[4][4])
 {
     #pragma unroll
     for (int i = 0; i < 2; i++)
         #pragma unroll
         for (int c = 0; c < 2; c++) {
-            const float upper = y[i][c + 2];
+            const float upper = y[i][c + 2], first = y[i][c];
+            if (KEEP)
+                y[i][c + 2] = y[i + 2][c];
             y[i][c] = y[i + 2][c + 2];
             y[i + 2][c] = upper;
+            if (KEEP)
+                y[i + 2][c + 2] = first;
         }
 }
 
-// Cholesky steps, warps 2 and 3: R's rows to rv, dealt.
-QRS_DEV void gram_narrow_cholesky(const float *gram, float *rv, gram_narrow_pivots *s)
+// Cholesky steps, warps 2 and 3: R's rows to rv, dealt; if KEEP R^-T's in their first columns, the pair's included.
+template <bool KEEP> QRS_DEV void gram_narrow_cholesky(const float *gram, float *rv, gram_narrow_pivots *s)
 {
     const int ty = (int)threadIdx.x >> 3 & 7, tx = (int)threadIdx.x & 7;
     const saddr mine = to_saddr(s->g) + 16 * tx, across = to_saddr(s->g) + 16 * ty;
     saddr r = to_saddr(rv) + 16 * tx, diagonal = to_saddr(s->diagonal);
+    const saddr pivot = to_saddr(s->pivot);
     int announced = 3;
     float y[4][4];
     gram_deal(y, gram);
@@ -1255,22 +1263,35 @@ QRS_DEV void gram_narrow_cholesky(const float *gram, float *rv, gram_narrow_pivo
         saddr pivots = to_saddr(s->g);
         #pragma unroll 1
         for (int two = 0; two < 8; two += 2, pivots += 32, diagonal += 32, r += 576) {
-#line 64 "blocks/gram_narrow.cuh"
+#line 74 "blocks/gram_narrow.cuh"
             {
                 const bool own = ty == two + 0;
+                const bool column = KEEP && tx == two + 0;
+                if (KEEP)
+                    sts_if(own && column, pivot + 0, {y[0][0], y[0][1], y[1][0], y[1][1]});
                 #pragma unroll
                 for (int e = 0; e < 2; e++)
-                    sts_if(own, mine + 0 + 128 * e, {y[e][0], y[e][1], y[e][2], y[e][3]});
+                    sts_if(own, mine + 0 + 128 * e, {column ? 1.0f - e : y[e][0], column ? 0.0f + e : y[e][1], y[e][2], y[e][3]});
+                #pragma unroll
+                for (int i = 0; i < 4; i++)
+                    #pragma unroll
+                    for (int c = 0; c < 2; c++)
+                        y[i][c] = column ? 0.0f : y[i][c];
                 bar_sync(12, 64);
-                const f32x2 g0 = lds<f32x2>(pivots + 0);
-                const float below = lds<float>(pivots + 132);
+                f32x4 g;
+                if (KEEP) {
+                    g = lds<f32x4>(pivot + 0);
+                } else {
+                    const f32x2 first = lds<f32x2>(pivots + 0);
+                    g = {first.x, first.y, 0.0f, lds<float>(pivots + 132)};
+                }
                 float c0[4], c1[4], r0[4], r1[4];
                 gram_read(r0, across + 0);
                 gram_read(c0, mine + 0);
                 gram_read(c1, mine + 128);
                 gram_read(r1, across + 128);
-                const float q0 = g0.x == 0.0f ? 0.0f : rsqrt_normal(g0.x), w0 = q0 * q0, u = w0 * g0.y;
-                const float g1 = fmaf(-u, g0.y, below), q1 = g1 == 0.0f ? 0.0f : rsqrt_normal(g1), w1 = q1 * q1;
+                const float q0 = g.x == 0.0f ? 0.0f : rsqrt_normal(g.x), w0 = q0 * q0, u = w0 * g.y;
+                const float g1 = fmaf(-u, g.y, g.w), q1 = g1 == 0.0f ? 0.0f : rsqrt_normal(g1), w1 = q1 * q1;
                 #pragma unroll
                 for (int c = 0; c < 4; c++)
                     c1[c] = fmaf(-u, c0[c], c1[c]);
@@ -1283,24 +1304,37 @@ QRS_DEV void gram_narrow_cholesky(const float *gram, float *rv, gram_narrow_pivo
                 }
                 sts_if(own, r + 0, {q0 * c0[0], q0 * c0[1], q0 * c0[2], q0 * c0[3]});
                 sts_if(own, r + 144, {q1 * c1[0], q1 * c1[1], q1 * c1[2], q1 * c1[3]});
-                sts_if(own && tx == ty, diagonal + 0, {q0 * c0[0], q0 * c0[1], 0.0f, q1 * c1[1]});
+                sts_if(own && tx == ty, diagonal + 0, {q0 * g.x, q0 * g.y, 0.0f, q1 * g1});
             }
-#line 64 "blocks/gram_narrow.cuh"
+#line 74 "blocks/gram_narrow.cuh"
             {
                 const bool own = ty == two + 1;
+                const bool column = KEEP && tx == two + 1;
+                if (KEEP)
+                    sts_if(own && column, pivot + 16, {y[0][0], y[0][1], y[1][0], y[1][1]});
                 #pragma unroll
                 for (int e = 0; e < 2; e++)
-                    sts_if(own, mine + 256 + 128 * e, {y[e][0], y[e][1], y[e][2], y[e][3]});
+                    sts_if(own, mine + 256 + 128 * e, {column ? 1.0f - e : y[e][0], column ? 0.0f + e : y[e][1], y[e][2], y[e][3]});
+                #pragma unroll
+                for (int i = 0; i < 4; i++)
+                    #pragma unroll
+                    for (int c = 0; c < 2; c++)
+                        y[i][c] = column ? 0.0f : y[i][c];
                 bar_sync(12, 64);
-                const f32x2 g0 = lds<f32x2>(pivots + 272);
-                const float below = lds<float>(pivots + 404);
+                f32x4 g;
+                if (KEEP) {
+                    g = lds<f32x4>(pivot + 16);
+                } else {
+                    const f32x2 first = lds<f32x2>(pivots + 272);
+                    g = {first.x, first.y, 0.0f, lds<float>(pivots + 404)};
+                }
                 float c0[4], c1[4], r0[4], r1[4];
                 gram_read(r0, across + 256);
                 gram_read(c0, mine + 256);
                 gram_read(c1, mine + 384);
                 gram_read(r1, across + 384);
-                const float q0 = g0.x == 0.0f ? 0.0f : rsqrt_normal(g0.x), w0 = q0 * q0, u = w0 * g0.y;
-                const float g1 = fmaf(-u, g0.y, below), q1 = g1 == 0.0f ? 0.0f : rsqrt_normal(g1), w1 = q1 * q1;
+                const float q0 = g.x == 0.0f ? 0.0f : rsqrt_normal(g.x), w0 = q0 * q0, u = w0 * g.y;
+                const float g1 = fmaf(-u, g.y, g.w), q1 = g1 == 0.0f ? 0.0f : rsqrt_normal(g1), w1 = q1 * q1;
                 #pragma unroll
                 for (int c = 0; c < 4; c++)
                     c1[c] = fmaf(-u, c0[c], c1[c]);
@@ -1313,17 +1347,17 @@ QRS_DEV void gram_narrow_cholesky(const float *gram, float *rv, gram_narrow_pivo
                 }
                 sts_if(own, r + 288, {q0 * c0[0], q0 * c0[1], q0 * c0[2], q0 * c0[3]});
                 sts_if(own, r + 432, {q1 * c1[0], q1 * c1[1], q1 * c1[2], q1 * c1[3]});
-                sts_if(own && tx == ty, diagonal + 16, {q0 * c0[0], q0 * c0[1], 0.0f, q1 * c1[1]});
+                sts_if(own && tx == ty, diagonal + 16, {q0 * g.x, q0 * g.y, 0.0f, q1 * g1});
             }
-#line 94 "blocks/gram_narrow.cuh"
+#line 117 "blocks/gram_narrow.cuh"
             bar_arrive(announced++, 128);
         }
-        gram_halves(y);
+        gram_halves<KEEP>(y);
     }
 }
 
-// The same pairs' steps on X, warps 0 and 1: V's top block and M by columns to m, dealt.
-QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, gram_narrow_pivots *s)
+// The same pairs' steps on X, warps 0 and 1: V's top block and M by columns to m, dealt. To inverse, if KEEP: (R - X)^-1.
+template <bool KEEP> QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, float *inverse, gram_narrow_pivots *s)
 {
     const int ty = (int)threadIdx.x >> 3 & 7, tx = (int)threadIdx.x & 7;
     const saddr rows_of_x = to_saddr(s->x) + 16 * tx, columns_of_x = to_saddr(s->x) + 256 + 16 * ty;
@@ -1336,12 +1370,12 @@ QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, gram_
     for (int half = 0; half < 2; half++) {
         #pragma unroll 1
         for (int two = 0; two < 8; two += 2, diagonal += 32, r += 576, to += 640) {
-#line 116 "blocks/gram_narrow.cuh"
+#line 139 "blocks/gram_narrow.cuh"
             {
                 const bool rows = ty == two + 0, columns = tx == two + 0;
                 #pragma unroll
                 for (int e = 0; e < 2; e++) {
-                    sts_if(rows, rows_of_x + 0 + 128 * e, {y[e][0], y[e][1], y[e][2], y[e][3]});
+                    sts_if(rows, rows_of_x + 0 + 128 * e, {KEEP && columns ? 1.0f - e : y[e][0], KEEP && columns ? 0.0f + e : y[e][1], y[e][2], y[e][3]});
                     // The pair's own rows turn into rows of M, as if of the identity.
                     sts_if(columns, columns_of_x + 0 + 128 * e, {rows ? 1.0f - e : y[0][e], rows ? 0.0f + e : y[1][e], y[2][e], y[3][e]});
                 }
@@ -1351,6 +1385,12 @@ QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, gram_
                     #pragma unroll
                     for (int c = 0; c < 4; c++)
                         y[e][c] = rows ? 0.0f : y[e][c];
+                if (KEEP)
+                    #pragma unroll
+                    for (int i = 0; i < 4; i++)
+                        #pragma unroll
+                        for (int c = 0; c < 2; c++)
+                            y[i][c] = columns ? 0.0f : y[i][c];
                 bar_wait(announced++, 128);
                 const f32x4 x = lds<f32x4>(corner + 0), rr = lds<f32x4>(diagonal + 0);
                 float n0[4], n1[4], c0[4], c1[4], e0[4], e1[4];
@@ -1368,10 +1408,12 @@ QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, gram_
                 inv0 = rr.x == 0.0f ? 0.0f : s0 * inv0;
                 inv1 = rr.w == 0.0f ? 0.0f : s1 * (size0 * inv1);
                 const float l10 = x.z * inv0;
+                const bool late = tx > two + 0 || !KEEP, early = !half || !KEEP; // R^-T is in the other columns
+                const float add0[2] = {late ? s0 : 0.0f, early ? s0 : 0.0f}, add1[2] = {late ? s1 : 0.0f, early ? s1 : 0.0f};
                 #pragma unroll
                 for (int c = 0; c < 4; c++) {
-                    n0[c] = fmaf(s0, c0[c], n0[c]);
-                    n1[c] = fmaf(s1, c1[c], fmaf(-l10, n0[c], n1[c]));
+                    n0[c] = fmaf(add0[c >> 1], c0[c], n0[c]);
+                    n1[c] = fmaf(add1[c >> 1], c1[c], fmaf(-l10, n0[c], n1[c]));
                 }
                 #pragma unroll
                 for (int i = 0; i < 4; i++) {
@@ -1384,12 +1426,12 @@ QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, gram_
                 sts_if(columns, to + 0, {e0[0], rows ? l10 : e0[1], e0[2], e0[3]});
                 sts_if(columns, to + 160, {e1[0], e1[1], e1[2], e1[3]});
             }
-#line 116 "blocks/gram_narrow.cuh"
+#line 139 "blocks/gram_narrow.cuh"
             {
                 const bool rows = ty == two + 1, columns = tx == two + 1;
                 #pragma unroll
                 for (int e = 0; e < 2; e++) {
-                    sts_if(rows, rows_of_x + 512 + 128 * e, {y[e][0], y[e][1], y[e][2], y[e][3]});
+                    sts_if(rows, rows_of_x + 512 + 128 * e, {KEEP && columns ? 1.0f - e : y[e][0], KEEP && columns ? 0.0f + e : y[e][1], y[e][2], y[e][3]});
                     // The pair's own rows turn into rows of M, as if of the identity.
                     sts_if(columns, columns_of_x + 512 + 128 * e, {rows ? 1.0f - e : y[0][e], rows ? 0.0f + e : y[1][e], y[2][e], y[3][e]});
                 }
@@ -1399,6 +1441,12 @@ QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, gram_
                     #pragma unroll
                     for (int c = 0; c < 4; c++)
                         y[e][c] = rows ? 0.0f : y[e][c];
+                if (KEEP)
+                    #pragma unroll
+                    for (int i = 0; i < 4; i++)
+                        #pragma unroll
+                        for (int c = 0; c < 2; c++)
+                            y[i][c] = columns ? 0.0f : y[i][c];
                 bar_wait(11, 64);
                 const f32x4 x = lds<f32x4>(corner + 16), rr = lds<f32x4>(diagonal + 16);
                 float n0[4], n1[4], c0[4], c1[4], e0[4], e1[4];
@@ -1416,10 +1464,12 @@ QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, gram_
                 inv0 = rr.x == 0.0f ? 0.0f : s0 * inv0;
                 inv1 = rr.w == 0.0f ? 0.0f : s1 * (size0 * inv1);
                 const float l10 = x.z * inv0;
+                const bool late = tx > two + 1 || !KEEP, early = !half || !KEEP; // R^-T is in the other columns
+                const float add0[2] = {late ? s0 : 0.0f, early ? s0 : 0.0f}, add1[2] = {late ? s1 : 0.0f, early ? s1 : 0.0f};
                 #pragma unroll
                 for (int c = 0; c < 4; c++) {
-                    n0[c] = fmaf(s0, c0[c], n0[c]);
-                    n1[c] = fmaf(s1, c1[c], fmaf(-l10, n0[c], n1[c]));
+                    n0[c] = fmaf(add0[c >> 1], c0[c], n0[c]);
+                    n1[c] = fmaf(add1[c >> 1], c1[c], fmaf(-l10, n0[c], n1[c]));
                 }
                 #pragma unroll
                 for (int i = 0; i < 4; i++) {
@@ -1432,39 +1482,37 @@ QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, gram_
                 sts_if(columns, to + 320, {e0[0], rows ? l10 : e0[1], e0[2], e0[3]});
                 sts_if(columns, to + 480, {e1[0], e1[1], e1[2], e1[3]});
             }
-#line 164 "blocks/gram_narrow.cuh"
+#line 195 "blocks/gram_narrow.cuh"
         }
-        gram_halves(y);
+        gram_halves<KEEP>(y);
+    }
+    if (KEEP) {
+        inverse += ty * 72 + tx * 2;
+        #pragma unroll
+        for (int i = 0; i < 4; i++)
+            #pragma unroll
+            for (int c = 0; c < 4; c += 2)
+                *(f32x2 *)(inverse + ((i >> 1) * 16 + (i & 1)) * 36 + 8 * c) = {y[i][c], y[i][c + 1]};
     }
 }
 
-// Threads 0..127 call. x: top block; gram: G; rv (may be G's place): becomes R on and above the diagonal and V below; m: M. whole: G's diagonal, left: the root of its largest.
-// Returns false, in some thread, unless the pivots can be trusted. Synchronises, by barriers 1 and 3..12.
-QRS_DEV bool gram_narrow(const float *x, const float *gram, float *rv, float *m, float *whole, float *left, gram_narrow_pivots *s, float *tau)
+// Threads of four warps: everything to its place, and R's signs. dealt: R; rv, m: where R above the diagonal and V below, and M, go (m may be dealt's place); from: M, dealt
+// (may be m). Synchronises before it writes, by barrier `bar`; and after.
+QRS_DEV void gram_narrow_place(const float *dealt, float *rv, const float *from, float *m, float *tau, int bar)
 {
-    const int tid = threadIdx.x, row = tid >> 2, q = tid & 3, w = shfl((int)warp(), 0);
-    if (w >= 2) {
-        const float square = gram[(tid & 31) * 37];
-        if (w == 2)
-            whole[tid & 31] = square;
-        gram_narrow_cholesky(gram, rv, s);
-        const float most = sqrt_rn(warp_max(square)); // while X's last steps are awaited
-        if (tid == 64)
-            *left = most;
-    } else
-        gram_narrow_jordan(x, rv, m, s);
-    bar_sync(1, 128);
-    // Everything to its place, and R's signs: columns 8 q.. of a row by a thread. A late row was dealt without the first half of its columns.
-    const int half = row >> 4, of = q >> 1;
-    const float *dealt = rv + row * 36 + 16 * (q & 1) + (half ? 0 : 2 * of), *l = m + 8 * q * 40 + (row >> 1 & 7) * 4 + 2 * (half ^ of) + (row & 1);
-    const float inv = m[row * 40 + (row >> 1 & 7) * 4 + (row & 1)], sign = -copysignf(1.0f, inv); // 1 / n, on M's diagonal
+    // Columns 8 q.. of a row by a thread. A late row was dealt without the first half of its columns.
+    const int tid = threadIdx.x & 127, row = tid >> 2, q = tid & 3, half = row >> 4, of = q >> 1;
+    dealt += row * 36 + 16 * (q & 1) + (half ? 0 : 2 * of);
+    const float inv = from[row * 40 + (row >> 1 & 7) * 4 + (row & 1)], sign = -copysignf(1.0f, inv); // 1 / n, on M's diagonal
+    from += 8 * q * 40 + (row >> 1 & 7) * 4 + 2 * (half ^ of) + (row & 1);
     float r[8], v[8];
     #pragma unroll
     for (int c = 0; c < 8; c += 2) {
         const f32x2 r2 = *(const f32x2 *)(dealt + 2 * c);
-        r[c] = r2.x, r[c + 1] = r2.y, v[c] = l[c * 40], v[c + 1] = l[(c + 1) * 40];
+        r[c] = r2.x, r[c + 1] = r2.y, v[c] = from[c * 40], v[c + 1] = from[(c + 1) * 40];
     }
-    bar_sync(1, 128);
+#line 230 "blocks/gram_narrow.cuh"
+    bar_sync(bar, 128);
     #pragma unroll
     for (int c = 0; c < 8; c += 4) {
         float top[4], inverse[4];
@@ -1479,7 +1527,27 @@ QRS_DEV bool gram_narrow(const float *x, const float *gram, float *rv, float *m,
     }
     if (q == 0)
         tau[row] = inv == 0.0f ? 0.0f : rcp_normal(inv);
+    bar_sync(bar, 128);
+}
+#line 262 "blocks/gram_narrow.cuh"
+
+// Threads 0..127 call. x: top block; gram: G; rv (may be G's place): becomes R on and above the diagonal and V below; m: M. whole: G's diagonal, left: the root of its largest.
+// Returns false, in some thread, unless the pivots can be trusted. Synchronises, by barriers 1 and 3..12.
+QRS_DEV bool gram_narrow(const float *x, const float *gram, float *rv, float *m, float *whole, float *left, gram_narrow_pivots *s, float *tau)
+{
+    const int tid = threadIdx.x, w = shfl((int)warp(), 0);
+    if (w >= 2) {
+        const float square = gram[(tid & 31) * 37];
+        if (w == 2)
+            whole[tid & 31] = square;
+        gram_narrow_cholesky<false>(gram, rv, s);
+        const float most = sqrt_rn(warp_max(square)); // while X's last steps are awaited
+        if (tid == 64)
+            *left = most;
+    } else
+        gram_narrow_jordan<false>(x, rv, m, nullptr, s);
     bar_sync(1, 128);
+    gram_narrow_place(rv, rv, m, m, tau, 1);
     return tid >= 32 || gram_sound(rv, whole, tau);
 }
 #line 1 "blocks/gram_panel.cuh"
@@ -1759,7 +1827,7 @@ template <class LEAVE> QRS_DEV bool gram_finish(float *panel, int first, gram_sh
             part[u & 7] += s->norms[u][l];
         const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
         const float t = s->tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
-        const bool good = warp_all(t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.0001f && off * fminf(0x1p-6f * s->left, 1.0f) <= (352 - first < 64 ? 9.91232e-06f : 2.47808e-06f)));
+        const bool good = warp_all(t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.000123904f && off * fminf(0x1p-6f * s->left, 1.0f) <= (352 - first < 64 ? 0.000495616f : 0.000123904f)));
         if (w == 0 && good)
             tau[l] = t == 0.0f ? 0.0f : div_rn(2.0f, square); // of the v that is stored
 #line 304 "blocks/gram_panel.cuh"
@@ -1779,7 +1847,7 @@ template <class LEAVE> QRS_DEV bool gram_finish(float *panel, int first, gram_sh
     fused_give(c, panel - first * 36, tile0 + 2);
     return true;
 }
-#line 308 "families/fused.lua"
+#line 311 "families/fused.lua"
 
 #line 1 "blocks/fused_walk.cuh"
 // The finished panels' way to a block: where their V and T are, and the loop that applies them.

@@ -1,4 +1,4 @@
-#line 260 "families/fused.lua"
+#line 263 "families/fused.lua"
 #include "device/core.cuh"
 #include "device/math.cuh"
 #include "device/warp.cuh"
@@ -6,11 +6,11 @@
 #include "device/mma.cuh"
 #include "device/copy.cuh"
 #include "device/launch.cuh"
-#line 268 "families/fused.lua"
+#line 271 "families/fused.lua"
 #include "device/flag.cuh"
 #include "device/wgmma.cuh"
 #include "device/stmatrix.cuh"
-#line 278 "families/fused.lua"
+#line 281 "families/fused.lua"
 
 using namespace qrs;
 
@@ -101,7 +101,8 @@ QRS_DEV float times(power_of_two f, float x)
 // Parameters: M, N, K; NT = row tiles of 64; J = tiles a warpgroup; IN, OUT layouts; SELECT.
 // A block stays in registers from A to H: loaded, scaled, updated, packed and written as fragments of C^T. Code that touches all of a thread's
 // 128 values is long, so each such piece is there once (what an SM's instruction cache (128 KB) does not keep is fetched again for every
-// panel, which costs more than executing it).
+// panel, which costs more than executing it). For the same reason what every panel calls adjoins: a cubin has functions in the order of their mangled names, _Z10..
+// ahead of _Z9.., so that wide_rows and gram_pair come last, and wide_leave under a name of nine letters, behind them, takes 8 % more of 640 x 512.
 // Fragment: warpgroup wg holds row tiles t = 2 j + wg; c[j][4 i + e] is row 8 i + 2 q + (e & 1) of tile t, column 16 w + g + 8 (e >> 1) of the block,
 // with w the warp in the warpgroup, g = lane / 4, q = lane % 4. Tiles count from the panel's top one round (wide_tile_at): c[0] of the
 // first warpgroup is always the top block. Entries past the matrix are zero.
@@ -110,6 +111,8 @@ QRS_DEV float times(power_of_two f, float x)
 #define QRS_LIFT 6
 // Lanes that announce a warp's column, after __syncwarp. All 32 for a race checker, which does not see what that orders.
 #define WIDE_GIVERS 1
+// The thread that makes all bulk copies, and waits for them.
+#define WIDE_SENDER 128
 typedef float wide_tile[4][32];
 
 QRS_DEV int wide_group() { return shfl((int)warp() >> 2, 0); } // a warpgroup's branches must be seen to be uniform
@@ -179,14 +182,14 @@ QRS_DEV float wide_total(float x)
     return x + shfl_xor(x, 2);
 }
 
-#line 85 "blocks/fused_wide.cuh"
+#line 88 "blocks/fused_wide.cuh"
 // Block `first` of A on its way to shared memory (the caller commits and waits), where the planes of V go later, as it lies in A: sixteen bytes a
 // request, whole lines of memory. Swizzled so that a fragment is read without bank conflicts. What is past the matrix is zero.
 QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first)
 {
     const saddr to = to_saddr(v);
     const bool aligned = ((u64)a & 15) == 0 && (lda & 3) == 0;
-#line 98 "blocks/fused_wide.cuh"
+#line 101 "blocks/fused_wide.cuh"
     int row = threadIdx.x >> 4, col = (threadIdx.x & 15) * 4, at = row * 256 + (col * 4 ^ (row & 6) << 4); // of all its rows the swizzle is the same
     const float *from = a + row * lda + first + col;
     if (aligned && 512 - first - col >= 4)
@@ -196,7 +199,7 @@ QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first)
     #pragma unroll 1
     for (; row < 512; row += 16, at += 4096, from += 16 * lda) {
         const int inside = row < 512 ? 512 - first - col : 0;
-#line 108 "blocks/fused_wide.cuh"
+#line 111 "blocks/fused_wide.cuh"
         if (aligned && inside >= 4) {
             cp_async16(to + at, from);
         } else {
@@ -211,7 +214,7 @@ QRS_DEV void wide_request(u8 *v, const float *a, i64 lda, int first)
 }
 
 // A fragment's places in a block that lies in shared memory as a matrix does: in A's layout, or in H's.
-#line 123 "blocks/fused_wide.cuh"
+#line 126 "blocks/fused_wide.cuh"
 struct wide_places_row {
     u8 *at[2];
 };
@@ -219,14 +222,14 @@ QRS_DEV wide_places_row wide_find_row(u8 *v)
 {
     const int col = wide_column(0), q2 = wide_row(0);
     wide_places_row p;
-#line 135 "blocks/fused_wide.cuh"
+#line 138 "blocks/fused_wide.cuh"
     #pragma unroll
     for (int h = 0; h < 2; h++)
         p.at[h] = v + q2 * 256 + ((col + 8 * h) * 4 ^ q2 << 4);
-#line 139 "blocks/fused_wide.cuh"
+#line 142 "blocks/fused_wide.cuh"
     return p;
 }
-#line 142 "blocks/fused_wide.cuh"
+#line 145 "blocks/fused_wide.cuh"
 
 // The block from there to registers.
 QRS_DEV void wide_fill(wide_tile &c, u8 *v, int turn)
@@ -242,10 +245,10 @@ QRS_DEV void wide_fill(wide_tile &c, u8 *v, int turn)
             for (int h = 0; h < 2; h++) {
                 f32x2 x = {0.0f, 0.0f};
                 if (true) {
-#line 160 "blocks/fused_wide.cuh"
+#line 163 "blocks/fused_wide.cuh"
                     x.x = *(const float *)(p.at[h] + tile * 16384 + i * 2048);
                     x.y = *(const float *)(p.at[h] + tile * 16384 + i * 2048 + 256);
-#line 163 "blocks/fused_wide.cuh"
+#line 166 "blocks/fused_wide.cuh"
                 }
                 c[j][4 * i + 2 * h] = x.x;
                 c[j][4 * i + 2 * h + 1] = x.y;
@@ -282,31 +285,26 @@ QRS_DEV float wide_apply(wide_tile &c, int h, int e, int begin)
 QRS_DEV bool wide_largest(const wide_tile &c, wide_columns *s)
 {
     const int wg = wide_group(), l = lane();
-    // Without a mask: as signed integers the largest is the largest positive one, as unsigned ones the negative one of the largest magnitude, if there is any.
-    i32 positive[2] = {0, 0};
-    u32 most[2] = {0, 0};
+    float most[2] = {0.0f, 0.0f};
     #pragma unroll
     for (int j = 0; j < 4; j++)
         #pragma unroll
-        for (int i = 0; i < 32; i++) {
-            const u32 bits = as_u32(c[j][i]);
-            const int h = i >> 1 & 1;
-            positive[h] = positive[h] > (i32)bits ? positive[h] : (i32)bits;
-            most[h] = most[h] > bits ? most[h] : bits;
-        }
+        for (int i = 0; i < 32; i++)
+            most[i >> 1 & 1] = max_nan(most[i >> 1 & 1], fabsf(c[j][i]));
     #pragma unroll
     for (int h = 0; h < 2; h++) {
-        most[h] = wide_most(wide_larger((u32)positive[h], as_f32(most[h])));
+        const u32 all = wide_most(as_u32(most[h]));
         if ((l & 3) == 0)
-            s->most[wg][wide_column(h)] = most[h];
+            s->most[wg][wide_column(h)] = all;
     }
+    fence_async_shared(); // V comes where the block was
     block_sync();
     return shfl((int)warp_any((s->most[0][l] | s->most[0][l + 32] | s->most[1][l] | s->most[1][l + 32]) != 0), 0);
 }
 
 // After wide_largest: scales a block as fused_load.cuh does (every column's largest magnitude to [1, 2) 2^LIFT; not finite: not scaled). Returns
 // whether a column's weight is concentrated on few rows, where one fp16 product is not enough: its 1-norm is below 0.6 sqrt(m) times
-// its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds that fail).
+// its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds that fail). Synchronises.
 QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
 {
     const int wg = wide_group(), l = lane();
@@ -324,7 +322,9 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
                 *bad = 1;
         }
     }
-#line 244 "blocks/fused_wide.cuh"
+#line 240 "blocks/fused_wide.cuh"
+    float sum[2] = {0.0f, 0.0f}, square[2] = {0.0f, 0.0f};
+#line 242 "blocks/fused_wide.cuh"
     #pragma unroll
     for (int j = 0; j < 4; j++)
         #pragma unroll
@@ -332,58 +332,84 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
             const int h = i >> 1 & 1;
             const float x = f[h] * c[j][i];
             c[j][i] = x;
-#line 255 "blocks/fused_wide.cuh"
+#line 250 "blocks/fused_wide.cuh"
+            sum[h] += fabsf(x);
+            square[h] = fmaf(x, x, square[h]);
+#line 253 "blocks/fused_wide.cuh"
         }
+#line 255 "blocks/fused_wide.cuh"
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const f32x2 both = {wide_total(sum[h]), wide_total(square[h])};
+        if (first)
+            s->sums[wg][wide_column(h)] = both;
+    }
+    block_sync();
+    bool few = false;
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const f32x2 u = s->sums[0][l + 32 * h], d = s->sums[1][l + 32 * h];
+        few = few || (u.x + d.x) * (u.x + d.x) < 184.32f * (u.y + d.y);
+    }
+    return shfl((int)warp_any(few), 0);
 #line 272 "blocks/fused_wide.cuh"
-    return false;
-#line 274 "blocks/fused_wide.cuh"
 }
 
-// Rows begin .. end-1 of the block, whole tiles, to H, times f (by column half), by way of shared memory: whole lines again. Synchronises.
-QRS_DEV void wide_write(const wide_tile &c, u8 *v, float *out, i64 ldh, int first, int turn, int begin, int end, const float (&f)[2])
+// Rows begin .. end-1 of the block, whole tiles, on their way to H: by way of shared memory, so that whole lines leave.
+#line 276 "blocks/fused_wide.cuh"
+// Where a row lies there: with k < 0 as in a block. Otherwise they are the 64 k rows above a panel, whose planes leave just their room: the first half of them before
+// the low plane, the others behind it.
+QRS_DEV int wide_aside(int k, bool second) { return k < 0 ? 0 : 65536 - k * 8192 + (second ? 65536 - k * 8192 : 0); }
+#line 280 "blocks/fused_wide.cuh"
+QRS_DEV void wide_lay(const wide_tile &c, u8 *v, int turn, int begin, int end, int k)
 {
-    if (begin >= end)
-        return;
     const int wg = wide_group();
     const wide_places_row p = wide_find_row(v);
     #pragma unroll
     for (int j = 0; j < 4; j++) {
         const int t = 2 * j + wg, tile = wide_tile_at(t, turn);
         if (64 * tile >= begin && 64 * tile < end) {
+#line 289 "blocks/fused_wide.cuh"
+            const int at[2] = {tile * 16384 + wide_aside(k, 2 * tile >= k), tile * 16384 + wide_aside(k, 2 * tile + 1 >= k)};
+#line 291 "blocks/fused_wide.cuh"
             #pragma unroll
             for (int i = 0; i < 8; i++)
                 #pragma unroll
                 for (int h = 0; h < 2; h++) {
-                    const f32x2 x = {f[h] * c[j][4 * i + 2 * h], f[h] * c[j][4 * i + 2 * h + 1]};
-#line 295 "blocks/fused_wide.cuh"
-                    *(float *)(p.at[h] + tile * 16384 + i * 2048) = x.x;
-                    *(float *)(p.at[h] + tile * 16384 + i * 2048 + 256) = x.y;
-#line 298 "blocks/fused_wide.cuh"
+                    const f32x2 x = {c[j][4 * i + 2 * h], c[j][4 * i + 2 * h + 1]};
+#line 299 "blocks/fused_wide.cuh"
+                    *(float *)(p.at[h] + at[i >> 2] + i * 2048) = x.x;
+                    *(float *)(p.at[h] + at[i >> 2] + i * 2048 + 256) = x.y;
+#line 302 "blocks/fused_wide.cuh"
                 }
         }
     }
-    block_sync();
+}
+// From there to H, by thread `thread` of 128 or 256, times f (by column).
+QRS_CALL void wide_leave(const u8 *v, const float *f, float *out, i64 ldh, int first, int begin, int end, int thread, int threads)
+{
     const bool aligned = ((u64)out & 15) == 0 && (ldh & 3) == 0;
-#line 312 "blocks/fused_wide.cuh"
-    const int col = (threadIdx.x & 15) * 4, inside = 512 - first - col, last = end < 512 ? end : 512;
-    int row = begin + ((int)threadIdx.x >> 4);
+#line 319 "blocks/fused_wide.cuh"
+    const int col = (thread & 15) * 4, inside = 512 - first - col, last = end < 512 ? end : 512, rows = threads >> 4;
+    int row = begin + (thread >> 4);
     const u8 *from = v + row * 256 + (col * 4 ^ (row & 6) << 4); // of all its rows the swizzle is the same
     float *to = out + row * ldh + first + col;
+    const f32x4 f4 = *(const f32x4 *)(f + col);
     if (aligned && inside >= 4)
         #pragma unroll 1
-        for (; row + 48 < last; row += 64, from += 16384) {
+        for (; row + 3 * rows < last; row += 4 * rows, from += 1024 * rows) {
             f32x4 x[4];
             #pragma unroll
             for (int e = 0; e < 4; e++)
-                x[e] = *(const f32x4 *)(from + 4096 * e);
+                x[e] = *(const f32x4 *)(from + 256 * rows * e);
             #pragma unroll
-            for (int e = 0; e < 4; e++, to += 16 * ldh)
-                *(f32x4 *)to = x[e];
+            for (int e = 0; e < 4; e++, to += rows * ldh)
+                *(f32x4 *)to = {f4.x * x[e].x, f4.y * x[e].y, f4.z * x[e].z, f4.w * x[e].w};
         }
     #pragma unroll 1
-    for (; row < last; row += 16, from += 4096, to += 16 * ldh) {
-        const f32x4 x = *(const f32x4 *)from;
-#line 331 "blocks/fused_wide.cuh"
+    for (; row < last; row += rows, from += 256 * rows, to += rows * ldh) {
+        const f32x4 y4 = *(const f32x4 *)from, x = {f4.x * y4.x, f4.y * y4.y, f4.z * y4.z, f4.w * y4.w};
+#line 339 "blocks/fused_wide.cuh"
         if (aligned && inside >= 4) {
             *(f32x4 *)to = x;
         } else {
@@ -394,8 +420,29 @@ QRS_DEV void wide_write(const wide_tile &c, u8 *v, float *out, i64 ldh, int firs
                     to[e] = y[e];
         }
     }
-    block_sync();
 }
+
+// Asks L2 for block `first` of A, a 128-byte line a request: it arrives while the chain of a panel keeps memory idle.
+QRS_CALL void wide_prefetch(const float *a, i64 lda, int first, int thread, int threads)
+{
+#line 355 "blocks/fused_wide.cuh"
+    #pragma unroll 1
+    for (int e = thread; e < 1024; e += threads) {
+        const int major = e / 2, line = e % 2 * 32;
+#line 362 "blocks/fused_wide.cuh"
+        if (first + line < 512)
+            prefetch_l2(a + major * lda + first + line);
+#line 365 "blocks/fused_wide.cuh"
+    }
+}
+
+// Of block k: where H is and how far its rows or columns are apart; the matrix after this block, its next block the one from column `first` on (or null).
+struct wide_away {
+    float *out;
+    const float *next;
+    i64 ldh, lda;
+    int first, k;
+};
 
 // Finished V and T lie in scratch exactly as they lie in shared memory, so each moves by one bulk copy.
 struct wide_stage {
@@ -410,21 +457,21 @@ QRS_DEV int wide_trapezoid(int p) { return (p * 8 - p * (p - 1) / 2) * 8192; }
 // One thread starts the way of panel k's V and T to scratch.
 QRS_DEV void wide_keep_v(const wide_stage &s, int k, bool low)
 {
-    if (threadIdx.x != 0)
+    if (threadIdx.x != WIDE_SENDER)
         return;
     const u32 bytes = (8 - k) * 8192;
     u8 *to = s.v + wide_v_place() + wide_trapezoid(k);
     const saddr from = to_saddr(dynamic_smem()) + 0;
     bulk_store(to, from, bytes);
-#line 364 "blocks/fused_wide.cuh"
+#line 396 "blocks/fused_wide.cuh"
     if (low)
         bulk_store(to + 294912, from + 65536, bytes);
-#line 367 "blocks/fused_wide.cuh"
+#line 399 "blocks/fused_wide.cuh"
     bulk_commit();
 }
 QRS_DEV void wide_keep_t(u8 *scratch, int k)
 {
-    if (threadIdx.x != 0)
+    if (threadIdx.x != WIDE_SENDER)
         return;
     bulk_store(scratch + wide_t_place() + k * 16384, to_saddr(dynamic_smem()) + 196608, 16384);
     bulk_commit();
@@ -750,51 +797,51 @@ QRS_DEV void gram_multiply(float (&d)[4], const gram_left &a, const gram_right &
 }
 
 #line 40 "blocks/gram_small.cuh"
-// to = from + A B (from null: 0) times `sign`, 32 x 32 x 32, rows 68 apart, all in shared memory, where `to` may be any of the others. A(i, k) is
-// a[68 i + k], or with `turned` a[68 k + i]. All 256 threads, two products at once: warps 0-3 one, warps 4-7 another; a warp forms a quarter,
-// or nothing where its `to` is null. Synchronises between and after.
-QRS_CALL void gram_product(float *to, const float *from, const float *a, bool turned, const float *b, float sign)
+// to = from + sign A B (from null: 0), 32 x 32 x 32, rows 68 apart, all in shared memory, where `to` may be any of the others. A(i, k) is a[68 i + k], or with
+// `turned` a[68 k + i]. Four warps form a quarter each, or nothing where their `to` is null. Synchronises `threads` threads between and after, by barrier `bar`: so
+// all 256 may form two products at once, warps 0-3 one and warps 4-7 another. A rolled loop: it runs at what its loads and products take one after another, but code that
+// is walked a few times a panel costs more.
+QRS_CALL void gram_product(float *to, const float *from, const float *a, bool turned, const float *b, float sign, int bar, int threads)
 {
     const int w = warp(), g = lane() >> 2, q = lane() & 3, row = (w & 2) * 8 + g, col = (w & 1) * 16;
     const int ai = turned ? 1 : 68, ak = turned ? 68 : 1, place = row * 68 + col + 2 * q;
-    float d[2][4], e[2][4]; // the leading product, and the two small ones: shorter chains
+    float d[2][4], e[2][4], f[2][4]; // the leading product, and the two small ones: shorter chains
     if (to) {
         #pragma unroll
         for (int n = 0; n < 2; n++)
             #pragma unroll
-            for (int x = 0; x < 4; x++) {
-                d[n][x] = from ? from[place + 8 * n + (x & 1) + (x >> 1) * 8 * 68] : 0.0f;
-                e[n][x] = 0.0f;
-            }
+            for (int x = 0; x < 4; x++)
+                d[n][x] = e[n][x] = f[n][x] = 0.0f;
         a += row * ai + q * ak;
         b += q * 68 + col + g;
-        #pragma unroll
-        for (int k = 0; k < 4; k++) {
-            u32 h[4], lo[4];
-            #pragma unroll
-            for (int x = 0; x < 4; x++)
-                gram_split(a[(x & 1) * 8 * ai + (8 * k + (x >> 1) * 4) * ak], h[x], lo[x]);
+        #pragma unroll 1
+        for (int k = 0; k < 4; k++, a += 8 * ak, b += 8 * 68) {
+            gram_left l;
+            gram_operand(l, a[0], a[8 * ai], a[4 * ak], a[8 * ai + 4 * ak]);
             #pragma unroll
             for (int n = 0; n < 2; n++) {
-                u32 bh[2], bl[2];
-                #pragma unroll
-                for (int x = 0; x < 2; x++)
-                    gram_split(b[(8 * k + 4 * x) * 68 + 8 * n], bh[x], bl[x]);
-                mma_tf32(e[n], h, bl[0], bl[1]);
-                mma_tf32(e[n], lo, bh[0], bh[1]);
-                mma_tf32(d[n], h, bh[0], bh[1]);
+                gram_right r;
+                gram_operand(r, b[8 * n], b[4 * 68 + 8 * n]);
+                mma_tf32(e[n], l.hi, r.lo[0], r.lo[1]);
+                mma_tf32(f[n], l.lo, r.hi[0], r.hi[1]);
+                mma_tf32(d[n], l.hi, r.hi[0], r.hi[1]);
             }
         }
+        #pragma unroll
+        for (int n = 0; n < 2; n++)
+            #pragma unroll
+            for (int x = 0; x < 4; x++)
+                d[n][x] = fmaf(sign, d[n][x] + (e[n][x] + f[n][x]), from ? from[place + 8 * n + (x & 1) + (x >> 1) * 8 * 68] : 0.0f);
     }
-    block_sync();
+    bar_sync(bar, threads);
     if (to) {
         #pragma unroll
         for (int n = 0; n < 2; n++)
             #pragma unroll
             for (int x = 0; x < 4; x++)
-                to[place + 8 * n + (x & 1) + (x >> 1) * 8 * 68] = sign * (d[n][x] + e[n][x]);
+                to[place + 8 * n + (x & 1) + (x >> 1) * 8 * 68] = d[n][x];
     }
-    block_sync();
+    bar_sync(bar, threads);
 }
 #line 1 "blocks/t_small.cuh"
 // T of a panel of 32 columns from V'V and tau, by one warp.
@@ -900,17 +947,369 @@ QRS_CALL void small_t(const float *gram, const float *tau, float *t)
 // squared, where the recursion squares that of the rows below only: with 128 rows and more a random panel loses 10 eps, with 64 thousands.
 // A zero column gets no reflector (r = 0, 1 / n[j] taken as 0). After it only zero columns may come: another one's G would lack row j.
 //
-// Eight columns at a time. With J their numbers, D = X[J,J] and N the rows n of J:
-//   D + S R[J,J] = L U by rows, each sign when its row is reached; N = L^-1 (X[J,:] + S R[J,:]), S = diag(sign); E = X[i,J] U^-1 for rows i outside J,
-//   E = U^-1 for the rows J; X -= E N, the rows J from zero; then E is final in columns J (V below, M above), and L is V's within J.
-// Products are tensor cores': three of TF32 (gram_small.cuh).
+// The steps are gram_narrow.cuh's, 32 columns at a time, 1 and 2 the halves of rows and columns. Between them, with what it keeps of the first 32,
+//   R12 = R11^-T G12 but for the signs, G22 -= R12'R12,
+//   Z = (R11 - X11)^-1 (X12 - R12), X22 += X21 Z; afterwards V21 = X21 M11 and M12 = Z M22,
+// by four warps that take no part in the steps: what belongs to G beside the steps on X11, what follows from M11 beside those on X22.
+// A panel of just 64 rows can have its first half so, too. Its second half, X22 then, is square, and is the recursion's.
 //
-// Parameters: LD: row stride of X, G and R; LDM: of M; LEAST: share of a column's square that must be left of it.
-// Layout: G is a block of columns ahead of X. Of eight warps four hold X, 16 rows each, two hold G, 32 rows each, and one each factors the 8 x 8 blocks of G
-// and of X. That is the chain: while a block is factored the others do what is left to do for the one before it, and of a block's products the next
-// 8 x 8 block comes first. Rows lie as accumulators: of 16 rows and the n-th block of columns, counted from the block at work, y[n] is (row g, columns 2 q, 2 q + 1),
-// (row g + 8, the same). An 8 x 8 block lies in a warp likewise, and so can be an operand at once if k = 2 q, 2 q + 1 count as q, q + 4 on both sides
-// (gram_small.cuh). The rows of R and N come out transposed, as accumulators of a row a column, which are operands too.
+// Parameters: LD = 68: row stride of all matrices; LEAST: share of a column's square that must be left of it.
+#line 1 "blocks/gram_narrow.cuh"
+// A panel of 32 columns from its whole Gram matrix, for panels at least twice as tall as wide: gram_whole.cuh, which explains it, for fewer columns, a pair of columns
+// at a time. With 64 rows and more a random panel loses 10 eps, with 48 as many, with 32 thousands.
+//
+// Parameters: LD: row stride of X, G and R; LDM: of M; LEAST: share of a column's square that must be left of it. WHOLE: for gram_whole.cuh, which puts things
+// into their places itself. Template parameter KEEP: two inverses come out, too.
+// Layout: two warps hold X, and two G, a few pairs ahead, each two with barriers of their own; R's rows are announced by twos of pairs. Thread (ty, tx) of 8 x 8 has rows
+// 2 ty, 2 ty + 1 and those 16 further on, and columns by tx likewise. After eight pairs the threads' first columns are finished: the others come first, and the lower
+// rows, so that a pair's rows and columns are always number 0 and 1 of their owners'. Owners hand rows and columns round through shared memory in the order in which
+// threads hold them ("dealt"). What threads hold of finished columns is left to itself: it is never used, unless KEEP lets
+// the inverses grow there, as if of the identity. A pair's steps on X are 110
+// instructions, at about two cycles each most of their time: hence two pairs a turn, with parities and addresses fixed.
+#line 15 "blocks/gram_narrow.cuh"
+struct alignas(16) gram_narrow_pivots { // of a pair, by its parity
+    float x[2][4][32]; // rows of X, columns of X
+    float g[2][2][32]; // rows of G
+    float corner[2][4]; // X's entries in the pair's rows and columns
+    float pivot[2][4]; // G's, if KEEP
+    float diagonal[16][4]; // R's, all pairs: what a step waits for comes by two loads, not by five in whatever order
+};
+
+QRS_DEV void gram_read(float (&to)[4], saddr from)
+{
+    const f32x4 v = lds<f32x4>(from);
+    to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
+}
+// This thread's of a matrix.
+QRS_DEV void gram_deal(float (&y)[4][4], const float *from)
+{
+    from += ((int)threadIdx.x >> 3 & 7) * 136 + ((int)threadIdx.x & 7) * 2;
+    #pragma unroll
+    for (int i = 0; i < 4; i++)
+        #pragma unroll
+        for (int c = 0; c < 4; c += 2) {
+            const f32x2 v = *(const f32x2 *)(from + ((i >> 1) * 16 + (i & 1)) * 68 + 8 * c);
+            y[i][c] = v.x, y[i][c + 1] = v.y;
+        }
+}
+// The second half of the columns comes first, and that of the rows.
+template <bool KEEP> QRS_DEV void gram_halves(float (&y)[4][4])
+{
+    #pragma unroll
+    for (int i = 0; i < 2; i++)
+        #pragma unroll
+        for (int c = 0; c < 2; c++) {
+            const float upper = y[i][c + 2], first = y[i][c];
+            if (KEEP)
+                y[i][c + 2] = y[i + 2][c];
+            y[i][c] = y[i + 2][c + 2];
+            y[i + 2][c] = upper;
+            if (KEEP)
+                y[i + 2][c + 2] = first;
+        }
+}
+
+// Cholesky steps, warps 2 and 3: R's rows to rv, dealt; if KEEP R^-T's in their first columns, the pair's included.
+template <bool KEEP> QRS_DEV void gram_narrow_cholesky(const float *gram, float *rv, gram_narrow_pivots *s)
+{
+    const int ty = (int)threadIdx.x >> 3 & 7, tx = (int)threadIdx.x & 7;
+    const saddr mine = to_saddr(s->g) + 16 * tx, across = to_saddr(s->g) + 16 * ty;
+    saddr r = to_saddr(rv) + 16 * tx, diagonal = to_saddr(s->diagonal);
+    const saddr pivot = to_saddr(s->pivot);
+    int announced = 3;
+    float y[4][4];
+    gram_deal(y, gram);
+    #pragma unroll 1
+    for (int half = 0; half < 2; half++) {
+        saddr pivots = to_saddr(s->g);
+        #pragma unroll 1
+        for (int two = 0; two < 8; two += 2, pivots += 32, diagonal += 32, r += 1088) {
+#line 74 "blocks/gram_narrow.cuh"
+            {
+                const bool own = ty == two + 0;
+                const bool column = KEEP && tx == two + 0;
+                if (KEEP)
+                    sts_if(own && column, pivot + 0, {y[0][0], y[0][1], y[1][0], y[1][1]});
+                #pragma unroll
+                for (int e = 0; e < 2; e++)
+                    sts_if(own, mine + 0 + 128 * e, {column ? 1.0f - e : y[e][0], column ? 0.0f + e : y[e][1], y[e][2], y[e][3]});
+                #pragma unroll
+                for (int i = 0; i < 4; i++)
+                    #pragma unroll
+                    for (int c = 0; c < 2; c++)
+                        y[i][c] = column ? 0.0f : y[i][c];
+                bar_sync(12, 64);
+                f32x4 g;
+                if (KEEP) {
+                    g = lds<f32x4>(pivot + 0);
+                } else {
+                    const f32x2 first = lds<f32x2>(pivots + 0);
+                    g = {first.x, first.y, 0.0f, lds<float>(pivots + 132)};
+                }
+                float c0[4], c1[4], r0[4], r1[4];
+                gram_read(r0, across + 0);
+                gram_read(c0, mine + 0);
+                gram_read(c1, mine + 128);
+                gram_read(r1, across + 128);
+                const float q0 = g.x == 0.0f ? 0.0f : rsqrt_normal(g.x), w0 = q0 * q0, u = w0 * g.y;
+                const float g1 = fmaf(-u, g.y, g.w), q1 = g1 == 0.0f ? 0.0f : rsqrt_normal(g1), w1 = q1 * q1;
+                #pragma unroll
+                for (int c = 0; c < 4; c++)
+                    c1[c] = fmaf(-u, c0[c], c1[c]);
+                #pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    const float a0 = w0 * r0[i], a1 = w1 * fmaf(-u, r0[i], r1[i]);
+                    #pragma unroll
+                    for (int c = 0; c < 4; c++)
+                        y[i][c] = fmaf(-a1, c1[c], fmaf(-a0, c0[c], y[i][c]));
+                }
+                sts_if(own, r + 0, {q0 * c0[0], q0 * c0[1], q0 * c0[2], q0 * c0[3]});
+                sts_if(own, r + 272, {q1 * c1[0], q1 * c1[1], q1 * c1[2], q1 * c1[3]});
+                sts_if(own && tx == ty, diagonal + 0, {q0 * g.x, q0 * g.y, 0.0f, q1 * g1});
+            }
+#line 74 "blocks/gram_narrow.cuh"
+            {
+                const bool own = ty == two + 1;
+                const bool column = KEEP && tx == two + 1;
+                if (KEEP)
+                    sts_if(own && column, pivot + 16, {y[0][0], y[0][1], y[1][0], y[1][1]});
+                #pragma unroll
+                for (int e = 0; e < 2; e++)
+                    sts_if(own, mine + 256 + 128 * e, {column ? 1.0f - e : y[e][0], column ? 0.0f + e : y[e][1], y[e][2], y[e][3]});
+                #pragma unroll
+                for (int i = 0; i < 4; i++)
+                    #pragma unroll
+                    for (int c = 0; c < 2; c++)
+                        y[i][c] = column ? 0.0f : y[i][c];
+                bar_sync(12, 64);
+                f32x4 g;
+                if (KEEP) {
+                    g = lds<f32x4>(pivot + 16);
+                } else {
+                    const f32x2 first = lds<f32x2>(pivots + 272);
+                    g = {first.x, first.y, 0.0f, lds<float>(pivots + 404)};
+                }
+                float c0[4], c1[4], r0[4], r1[4];
+                gram_read(r0, across + 256);
+                gram_read(c0, mine + 256);
+                gram_read(c1, mine + 384);
+                gram_read(r1, across + 384);
+                const float q0 = g.x == 0.0f ? 0.0f : rsqrt_normal(g.x), w0 = q0 * q0, u = w0 * g.y;
+                const float g1 = fmaf(-u, g.y, g.w), q1 = g1 == 0.0f ? 0.0f : rsqrt_normal(g1), w1 = q1 * q1;
+                #pragma unroll
+                for (int c = 0; c < 4; c++)
+                    c1[c] = fmaf(-u, c0[c], c1[c]);
+                #pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    const float a0 = w0 * r0[i], a1 = w1 * fmaf(-u, r0[i], r1[i]);
+                    #pragma unroll
+                    for (int c = 0; c < 4; c++)
+                        y[i][c] = fmaf(-a1, c1[c], fmaf(-a0, c0[c], y[i][c]));
+                }
+                sts_if(own, r + 544, {q0 * c0[0], q0 * c0[1], q0 * c0[2], q0 * c0[3]});
+                sts_if(own, r + 816, {q1 * c1[0], q1 * c1[1], q1 * c1[2], q1 * c1[3]});
+                sts_if(own && tx == ty, diagonal + 16, {q0 * g.x, q0 * g.y, 0.0f, q1 * g1});
+            }
+#line 117 "blocks/gram_narrow.cuh"
+            bar_arrive(announced++, 128);
+        }
+        gram_halves<KEEP>(y);
+    }
+}
+
+// The same pairs' steps on X, warps 0 and 1: V's top block and M by columns to m, dealt. To inverse, if KEEP: (R - X)^-1.
+template <bool KEEP> QRS_DEV void gram_narrow_jordan(const float *x, const float *rv, float *m, float *inverse, gram_narrow_pivots *s)
+{
+    const int ty = (int)threadIdx.x >> 3 & 7, tx = (int)threadIdx.x & 7;
+    const saddr rows_of_x = to_saddr(s->x) + 16 * tx, columns_of_x = to_saddr(s->x) + 256 + 16 * ty;
+    const saddr corner = to_saddr(s->corner);
+    saddr r = to_saddr(rv) + 16 * tx, diagonal = to_saddr(s->diagonal), to = to_saddr(m) + 16 * ty;
+    int announced = 3;
+    float y[4][4];
+    gram_deal(y, x);
+    #pragma unroll 1
+    for (int half = 0; half < 2; half++) {
+        #pragma unroll 1
+        for (int two = 0; two < 8; two += 2, diagonal += 32, r += 1088, to += 1088) {
+#line 139 "blocks/gram_narrow.cuh"
+            {
+                const bool rows = ty == two + 0, columns = tx == two + 0;
+                #pragma unroll
+                for (int e = 0; e < 2; e++) {
+                    sts_if(rows, rows_of_x + 0 + 128 * e, {KEEP && columns ? 1.0f - e : y[e][0], KEEP && columns ? 0.0f + e : y[e][1], y[e][2], y[e][3]});
+                    // The pair's own rows turn into rows of M, as if of the identity.
+                    sts_if(columns, columns_of_x + 0 + 128 * e, {rows ? 1.0f - e : y[0][e], rows ? 0.0f + e : y[1][e], y[2][e], y[3][e]});
+                }
+                sts_if(rows && columns, corner + 0, {y[0][0], y[0][1], y[1][0], y[1][1]});
+                #pragma unroll
+                for (int e = 0; e < 2; e++)
+                    #pragma unroll
+                    for (int c = 0; c < 4; c++)
+                        y[e][c] = rows ? 0.0f : y[e][c];
+                if (KEEP)
+                    #pragma unroll
+                    for (int i = 0; i < 4; i++)
+                        #pragma unroll
+                        for (int c = 0; c < 2; c++)
+                            y[i][c] = columns ? 0.0f : y[i][c];
+                bar_wait(announced++, 128);
+                const f32x4 x = lds<f32x4>(corner + 0), rr = lds<f32x4>(diagonal + 0);
+                float n0[4], n1[4], c0[4], c1[4], e0[4], e1[4];
+                gram_read(e0, columns_of_x + 0);
+                gram_read(n0, rows_of_x + 0);
+                gram_read(c0, r + 0);
+                gram_read(e1, columns_of_x + 128);
+                gram_read(n1, rows_of_x + 128);
+                gram_read(c1, r + 272);
+                // The second pivot by way of their determinant: the reciprocals need not wait for each other, nor the magnitudes for signs.
+                const float s0 = copysignf(1.0f, x.x), size0 = fabsf(x.x) + rr.x, n00 = s0 * size0, n01 = fmaf(s0, rr.y, x.y), det = fmaf(x.w, n00, -x.z * n01);
+                const float s1 = copysignf(s0, det) * s0, size1 = fmaf(rr.w, size0, fabsf(det));
+                float inv0, inv1;
+                rcp_normal_pair(size0, size1, inv0, inv1);
+                inv0 = rr.x == 0.0f ? 0.0f : s0 * inv0;
+                inv1 = rr.w == 0.0f ? 0.0f : s1 * (size0 * inv1);
+                const float l10 = x.z * inv0;
+                const bool late = tx > two + 0 || !KEEP, early = !half || !KEEP; // R^-T is in the other columns
+                const float add0[2] = {late ? s0 : 0.0f, early ? s0 : 0.0f}, add1[2] = {late ? s1 : 0.0f, early ? s1 : 0.0f};
+                #pragma unroll
+                for (int c = 0; c < 4; c++) {
+                    n0[c] = fmaf(add0[c >> 1], c0[c], n0[c]);
+                    n1[c] = fmaf(add1[c >> 1], c1[c], fmaf(-l10, n0[c], n1[c]));
+                }
+                #pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    e0[i] *= inv0;
+                    e1[i] = fmaf(-e0[i], n01, e1[i]) * inv1;
+                    #pragma unroll
+                    for (int c = 0; c < 4; c++)
+                        y[i][c] = fmaf(-e1[i], n1[c], fmaf(-e0[i], n0[c], y[i][c]));
+                }
+                sts_if(columns, to + 0, {e0[0], rows ? l10 : e0[1], e0[2], e0[3]});
+                sts_if(columns, to + 272, {e1[0], e1[1], e1[2], e1[3]});
+            }
+#line 139 "blocks/gram_narrow.cuh"
+            {
+                const bool rows = ty == two + 1, columns = tx == two + 1;
+                #pragma unroll
+                for (int e = 0; e < 2; e++) {
+                    sts_if(rows, rows_of_x + 512 + 128 * e, {KEEP && columns ? 1.0f - e : y[e][0], KEEP && columns ? 0.0f + e : y[e][1], y[e][2], y[e][3]});
+                    // The pair's own rows turn into rows of M, as if of the identity.
+                    sts_if(columns, columns_of_x + 512 + 128 * e, {rows ? 1.0f - e : y[0][e], rows ? 0.0f + e : y[1][e], y[2][e], y[3][e]});
+                }
+                sts_if(rows && columns, corner + 16, {y[0][0], y[0][1], y[1][0], y[1][1]});
+                #pragma unroll
+                for (int e = 0; e < 2; e++)
+                    #pragma unroll
+                    for (int c = 0; c < 4; c++)
+                        y[e][c] = rows ? 0.0f : y[e][c];
+                if (KEEP)
+                    #pragma unroll
+                    for (int i = 0; i < 4; i++)
+                        #pragma unroll
+                        for (int c = 0; c < 2; c++)
+                            y[i][c] = columns ? 0.0f : y[i][c];
+                bar_wait(11, 64);
+                const f32x4 x = lds<f32x4>(corner + 16), rr = lds<f32x4>(diagonal + 16);
+                float n0[4], n1[4], c0[4], c1[4], e0[4], e1[4];
+                gram_read(e0, columns_of_x + 512);
+                gram_read(n0, rows_of_x + 512);
+                gram_read(c0, r + 544);
+                gram_read(e1, columns_of_x + 640);
+                gram_read(n1, rows_of_x + 640);
+                gram_read(c1, r + 816);
+                // The second pivot by way of their determinant: the reciprocals need not wait for each other, nor the magnitudes for signs.
+                const float s0 = copysignf(1.0f, x.x), size0 = fabsf(x.x) + rr.x, n00 = s0 * size0, n01 = fmaf(s0, rr.y, x.y), det = fmaf(x.w, n00, -x.z * n01);
+                const float s1 = copysignf(s0, det) * s0, size1 = fmaf(rr.w, size0, fabsf(det));
+                float inv0, inv1;
+                rcp_normal_pair(size0, size1, inv0, inv1);
+                inv0 = rr.x == 0.0f ? 0.0f : s0 * inv0;
+                inv1 = rr.w == 0.0f ? 0.0f : s1 * (size0 * inv1);
+                const float l10 = x.z * inv0;
+                const bool late = tx > two + 1 || !KEEP, early = !half || !KEEP; // R^-T is in the other columns
+                const float add0[2] = {late ? s0 : 0.0f, early ? s0 : 0.0f}, add1[2] = {late ? s1 : 0.0f, early ? s1 : 0.0f};
+                #pragma unroll
+                for (int c = 0; c < 4; c++) {
+                    n0[c] = fmaf(add0[c >> 1], c0[c], n0[c]);
+                    n1[c] = fmaf(add1[c >> 1], c1[c], fmaf(-l10, n0[c], n1[c]));
+                }
+                #pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    e0[i] *= inv0;
+                    e1[i] = fmaf(-e0[i], n01, e1[i]) * inv1;
+                    #pragma unroll
+                    for (int c = 0; c < 4; c++)
+                        y[i][c] = fmaf(-e1[i], n1[c], fmaf(-e0[i], n0[c], y[i][c]));
+                }
+                sts_if(columns, to + 544, {e0[0], rows ? l10 : e0[1], e0[2], e0[3]});
+                sts_if(columns, to + 816, {e1[0], e1[1], e1[2], e1[3]});
+            }
+#line 195 "blocks/gram_narrow.cuh"
+        }
+        gram_halves<KEEP>(y);
+    }
+    if (KEEP) {
+        inverse += ty * 136 + tx * 2;
+        #pragma unroll
+        for (int i = 0; i < 4; i++)
+            #pragma unroll
+            for (int c = 0; c < 4; c += 2)
+                *(f32x2 *)(inverse + ((i >> 1) * 16 + (i & 1)) * 68 + 8 * c) = {y[i][c], y[i][c + 1]};
+    }
+}
+
+// Threads of four warps: everything to its place, and R's signs. dealt: R; rv, m: where R above the diagonal and V below, and M, go (m may be dealt's place); from: M, dealt
+// (may be m). diagonal: R's, by pairs, which KEEP leaves only there. Synchronises before it writes, by barrier `bar`; and after.
+QRS_CALL void gram_narrow_place(const float *dealt, const float (*diagonal)[4], float *rv, const float *from, float *m, float *tau, int bar)
+{
+    // Columns 8 q.. of a row by a thread. A late row was dealt without the first half of its columns.
+    const int tid = threadIdx.x & 127, row = tid >> 2, q = tid & 3, half = row >> 4, of = q >> 1;
+    dealt += row * 68 + 16 * (q & 1) + (half ? 0 : 2 * of);
+    const float inv = from[row * 68 + (row >> 1 & 7) * 4 + (row & 1)], sign = -copysignf(1.0f, inv); // 1 / n, on M's diagonal
+    from += 8 * q * 68 + (row >> 1 & 7) * 4 + 2 * (half ^ of) + (row & 1);
+    float r[8], v[8];
+    #pragma unroll
+    for (int c = 0; c < 8; c += 2) {
+        const f32x2 r2 = *(const f32x2 *)(dealt + 2 * c);
+        r[c] = r2.x, r[c + 1] = r2.y, v[c] = from[c * 68], v[c + 1] = from[(c + 1) * 68];
+    }
+#line 224 "blocks/gram_narrow.cuh"
+    const f32x2 pair = *(const f32x2 *)(diagonal[row >> 1] + 2 * (row & 1));
+    #pragma unroll
+    for (int c = 0; c < 8; c += 2)
+        if (8 * q + c == (row & 30))
+            r[c] = pair.x, r[c + 1] = pair.y;
+#line 230 "blocks/gram_narrow.cuh"
+    bar_sync(bar, 128);
+    #pragma unroll
+    for (int c = 0; c < 8; c += 4) {
+        float top[4], inverse[4];
+        #pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const bool below = row > 8 * q + c + i;
+            top[i] = below ? v[c + i] : sign * r[c + i];
+            inverse[i] = below ? 0.0f : v[c + i];
+        }
+        *(f32x4 *)(rv + row * 68 + 8 * q + c) = {top[0], top[1], top[2], top[3]};
+        *(f32x4 *)(m + row * 68 + 8 * q + c) = {inverse[0], inverse[1], inverse[2], inverse[3]};
+    }
+    if (q == 0)
+        tau[row] = inv == 0.0f ? 0.0f : rcp_normal(inv);
+    bar_sync(bar, 128);
+}
+#line 248 "blocks/gram_narrow.cuh"
+
+// Threads of four warps: R^-T from among R's rows to low.
+QRS_DEV void gram_narrow_low(const float *dealt, float *low)
+{
+    const int tid = threadIdx.x & 127, row = tid >> 2, q = tid & 3;
+    dealt += row * 68 + 16 * (q & 1) + 2 * (row >> 4 ^ q >> 1);
+    low += row * 68 + 8 * q;
+    #pragma unroll
+    for (int c = 0; c < 8; c += 2) {
+        const f32x2 x = *(const f32x2 *)(dealt + 2 * c);
+        *(f32x2 *)(low + c) = {8 * q + c <= row ? x.x : 0.0f, 8 * q + c < row ? x.y : 0.0f};
+    }
+}
 #line 1 "blocks/gram_sound.cuh"
 // The last word on a panel from its whole Gram matrix (gram_whole.cuh, gram_narrow.cuh).
 //
@@ -923,291 +1322,75 @@ QRS_DEV bool gram_sound(const float *rv, const float *whole, float *tau)
     tau[col] = r == 0.0f ? 0.0f : fabsf(tau[col]) * rcp_normal(r); // for the test of v'v: what is stored comes from that
     return r == 0.0f ? of == 0.0f && (col == 63 || whole[col + 1] == 0.0f) : r * r >= 1e-6f * of;
 }
-#line 25 "blocks/gram_whole.cuh"
-struct gram_rows { // of the block at work: what is left of G's and X's
-    float g[8][68], x[8][68];
-};
-struct gram_pivots {
-    gram_rows rows[2];                  // by parity of the block
-    float r[2][8][8];                   // R's diagonal block, upper half
-    float dg[8][8], dx[8][8];           // the 8 x 8 blocks of G and of X
-    float lg[8][8], lx[8][8], u[8][8], sign[8]; // their factors: G's L^-1; X's L^-1, U^-1 and signs
-};
+#line 21 "blocks/gram_whole.cuh"
 
-// Two blocks of columns from number `block` on of a block's rows, transposed: 0 past the last one. from: the block's first row.
-QRS_DEV void gram_columns(float (&v)[4], const float *from, int stride, int block)
-{
-    const float *at = from + ((int)lane() & 3) * 2 * stride + 8 * block + ((int)lane() >> 2);
-    #pragma unroll
-    for (int e = 0; e < 4; e++)
-        v[e] = block + (e & 1) < 8 ? at[(e >> 1) * stride + 8 * (e & 1)] : 0.0f;
-}
-
-// What a block's steps take off: rows (their operand has the sign turned) times columns, which are found by c from the block's rows, with X from those and R's.
-struct gram_factors {
-    gram_left a[2];
-    gram_right c;
-    float s[2];
-};
-// The PAIR-th pair of blocks of columns after `block` of M 16 rows: y moves up by one. r: R's rows of the block, or null.
-template <int M, int PAIR>
-QRS_DEV void gram_take(float (&y)[2][8][4], const gram_factors &f, const float (*from)[68], const float *r, int block)
-{
-    if (block + 2 * PAIR + 1 >= 8)
-        return;
-    float v[4], plus[4], columns[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    gram_left u;
-    gram_columns(v, from[0], 68, block + 2 * PAIR + 1);
-    if (M == 1) { // X
-        gram_columns(plus, r, 68, block + 2 * PAIR + 1);
-        #pragma unroll
-        for (int e = 0; e < 4; e++)
-            v[e] = fmaf(f.s[e >> 1], plus[e], v[e]);
-    }
-    gram_operand(u, v[0], v[1], v[2], v[3]);
-    gram_multiply(columns, u, f.c);
-    #pragma unroll
-    for (int n = 0; n < (PAIR == 3 ? 1 : 2); n++) {
-        gram_right b;
-        gram_operand(b, columns[2 * n], columns[2 * n + 1]);
-        #pragma unroll
-        for (int i = 0; i < M; i++) {
-            #pragma unroll
-            for (int e = 0; e < 4; e++)
-                y[i][2 * PAIR + n][e] = y[i][2 * PAIR + n + 1][e];
-            gram_multiply(y[i][2 * PAIR + n], f.a[i], b);
-        }
-    }
-}
-template <int M> QRS_DEV void gram_take_rest(float (&y)[2][8][4], const gram_factors &f, const float (*from)[68], const float *r, int block)
-{
-    if (block < 0)
-        return;
-    gram_take<M, 1>(y, f, from, r, block);
-#line 86 "blocks/gram_whole.cuh"
-    gram_take<M, 2>(y, f, from, r, block);
-#line 86 "blocks/gram_whole.cuh"
-    gram_take<M, 3>(y, f, from, r, block);
-#line 88 "blocks/gram_whole.cuh"
-}
-// Of 16 rows the eight of a block: its own columns to d; those behind to rows.
-QRS_DEV void gram_give_block(const float (&y)[8][4], float (*d)[8], int block)
-{
-    const int g = (int)lane() >> 2, q = (int)lane() & 3;
-    *(f32x2 *)(d[g] + 2 * q) = {block & 1 ? y[0][2] : y[0][0], block & 1 ? y[0][3] : y[0][1]};
-}
-QRS_DEV void gram_give_rows(const float (&y)[8][4], float (*rows)[68], int block)
-{
-    const int g = (int)lane() >> 2, q = (int)lane() & 3;
-    #pragma unroll
-    for (int n = 1; n < 8; n++)
-        if (block + n < 8)
-            *(f32x2 *)(rows[g] + 8 * (block + n) + 2 * q) = {block & 1 ? y[n][2] : y[n][0], block & 1 ? y[n][3] : y[n][1]};
-}
-
-// Cholesky steps of an 8 x 8 block of G: L^-1 to low, R to r.
-QRS_DEV void gram_cholesky(const float (*from)[8], float (*low)[8], float (*r)[8])
-{
-    const int g = (int)lane() >> 2, q = (int)lane() & 3;
-    const f32x2 own = *(const f32x2 *)(from[g] + 2 * q);
-    float d[2] = {own.x, own.y}, z[2] = {g == 2 * q ? 1.0f : 0.0f, g == 2 * q + 1 ? 1.0f : 0.0f}, scale = 0.0f; // the block; L^-1, both less 1 / sqrt(pivot) a row
-    // Rows 2 t and 2 t + 1. at: where the first pivot is; mine: where a row's entries of the two columns are; row: where a column's entries of the first
-    // row are; below: how far this row is.
-    #pragma unroll 1
-    for (int at = 0, mine = 4 * g, row = q, below = g; at < 36; at += 9, mine++, row += 8, below -= 2) {
-        const float p00 = shfl(d[0], at), p01 = shfl(d[1], at), p11 = shfl(d[1], at + 4), c0 = shfl(d[0], mine), c1 = shfl(d[1], mine);
-        const float root0 = p00 == 0.0f ? 0.0f : rsqrt_normal(p00), w0 = root0 * root0, l10 = p01 * w0, next = fmaf(-l10, p01, p11),
-                    root1 = next == 0.0f ? 0.0f : rsqrt_normal(next);
-        const float f0 = below > 0 ? c0 * w0 : 0.0f, f1 = below > 1 ? fmaf(-f0, p01, c1) * (root1 * root1) : 0.0f;
-        #pragma unroll
-        for (int x = 0; x < 2; x++) {
-            const float d0 = shfl(d[x], row), d1 = shfl(d[x], row + 4), z0 = shfl(z[x], row), z1 = shfl(z[x], row + 4);
-            d[x] = fmaf(-f1, fmaf(-l10, d0, d1), fmaf(-f0, d0, d[x]));
-            z[x] = fmaf(-f1, fmaf(-l10, z0, z1), fmaf(-f0, z0, z[x]));
-        }
-        scale = below == 0 ? root0 : below == 1 ? root1 : scale;
-    }
-    *(f32x2 *)(r[g] + 2 * q) = {scale * d[0], scale * d[1]};
-    *(f32x2 *)(low[g] + 2 * q) = {scale * z[0], scale * z[1]};
-}
-
-// Gauss-Jordan steps of an 8 x 8 block of X with R's: to p; L and R to rv, where the block's place is, n's diagonal to sizes.
-QRS_DEV void gram_jordan(gram_pivots &p, const float (*r)[8], float *rv, float *sizes)
-{
-    const int g = (int)lane() >> 2, q = (int)lane() & 3;
-    const f32x2 own = *(const f32x2 *)(p.dx[g] + 2 * q), r2 = *(const f32x2 *)(r[g] + 2 * q);
-    float d[2] = {own.x, own.y}, z[2] = {g == 2 * q ? 1.0f : 0.0f, g == 2 * q + 1 ? 1.0f : 0.0f}, sign = 0.0f, size = 0.0f; // the block, which becomes L and U^-1; L^-1
-    const float *diagonal = r[0], *rows_of_r = r[0] + 2 * q;
-    #pragma unroll 1
-    for (int at = 0, mine = 4 * g, row = q, below = g, right = q; at < 36; at += 9, mine++, row += 8, below -= 2, right--, diagonal += 18, rows_of_r += 16) { // as in gram_cholesky
-        const float p00 = shfl(d[0], at), p01 = shfl(d[1], at), p10 = shfl(d[0], at + 4), p11 = shfl(d[1], at + 4), c0 = shfl(d[0], mine), c1 = shfl(d[1], mine);
-        const f32x2 r0 = *(const f32x2 *)diagonal, row0 = *(const f32x2 *)rows_of_r, row1 = *(const f32x2 *)(rows_of_r + 8);
-        const float r1 = diagonal[9];
-        // The second pivot by way of their determinant: the reciprocals need not wait for each other, nor the magnitudes for signs.
-        const float s0 = copysignf(1.0f, p00), size0 = fabsf(p00) + r0.x, n00 = s0 * size0, n01 = fmaf(s0, r0.y, p01), det = fmaf(p11, n00, -p10 * n01);
-        const float s1 = copysignf(s0, det) * s0, inv0 = r0.x == 0.0f ? 0.0f : s0 * rcp_normal(size0),
-                    inv1 = r1 == 0.0f ? 0.0f : s1 * (size0 * rcp_normal(fmaf(r1, size0, fabsf(det))));
-        const float low = p10 * inv0, n11 = fmaf(s1, r1, fmaf(-low, n01, p11));
-        const bool first = below == 0, second = below == 1;
-        const float f0 = first ? inv0 : c0 * inv0, f1 = second ? inv1 : fmaf(-f0, n01, first ? 0.0f : c1) * inv1;
-        const float own0 = second ? 0.0f : f0, below0 = below > 0 ? f0 : 0.0f, below1 = below > 1 ? f1 : 0.0f;
-        #pragma unroll
-        for (int x = 0; x < 2; x++) {
-            const float d0 = shfl(d[x], row), d1 = shfl(d[x], row + 4), z0 = shfl(z[x], row), z1 = shfl(z[x], row + 4);
-            const float n0 = fmaf(s0, x ? row0.y : row0.x, d0), n1 = fmaf(s1, x ? row1.y : row1.x, fmaf(-low, n0, d1));
-            const float past = fmaf(-f1, n1, fmaf(-own0, n0, first || second ? 0.0f : d[x]));
-            d[x] = right > 0 ? past : right == 0 ? (x ? f1 : f0) : d[x];
-            z[x] = fmaf(-below1, fmaf(-low, z0, z1), fmaf(-below0, z0, z[x]));
-        }
-        sign = first ? s0 : second ? s1 : sign;
-        size = first ? n00 : second ? n11 : size;
-    }
-    const bool low0 = g > 2 * q, low1 = g > 2 * q + 1;
-    *(f32x2 *)(p.lx[g] + 2 * q) = {z[0], z[1]};
-    *(f32x2 *)(p.u[g] + 2 * q) = {low0 ? 0.0f : d[0], low1 ? 0.0f : d[1]};
-    *(f32x2 *)(rv + g * 68 + 2 * q) = {low0 ? d[0] : r2.x, low1 ? d[1] : r2.y};
-    if (q == 0) {
-        p.sign[g] = sign;
-        sizes[g] = size;
-    }
-}
-
-// 16 rows from `from` on.
-QRS_DEV void gram_load(float (&y)[8][4], const float *from)
-{
-    from += ((int)lane() >> 2) * 68 + ((int)lane() & 3) * 2;
-    #pragma unroll
-    for (int n = 0; n < 8; n++) {
-        const f32x2 a = *(const f32x2 *)(from + 8 * n), b = *(const f32x2 *)(from + 544 + 8 * n);
-        y[n][0] = a.x, y[n][1] = a.y, y[n][2] = b.x, y[n][3] = b.y;
-    }
-}
-
-// A block's products by the warp that holds rows 32 w.. of G, once it is factored: R's rows to rv, the next 8 x 8 block to dg.
-QRS_DEV void gram_step_g(float (&y)[2][8][4], gram_factors &f, gram_pivots *s, float *rv, int block, int w)
-{
-    const int g = (int)lane() >> 2, q = (int)lane() & 3;
-    const gram_rows &now = s->rows[block & 1];
-    gram_operand(f.c, s->lg[g][2 * q], s->lg[g][2 * q + 1]);
-    #pragma unroll
-    for (int i = 0; i < 2; i++) { // R's columns of these rows' numbers
-        const int mine = 4 * w + 2 * i;
-        float v[4], rows[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-        gram_columns(v, now.g[0], 68, mine);
-        #pragma unroll
-        for (int e = 0; e < 4; e++)
-            v[e] = mine + (e & 1) > block ? v[e] : 0.0f;
-        gram_left a;
-        gram_operand(a, v[0], v[1], v[2], v[3]);
-        gram_multiply(rows, a, f.c);
-        gram_operand(f.a[i], -rows[0], -rows[2], -rows[1], -rows[3]);
-        #pragma unroll
-        for (int e = 0; e < 4; e++)
-            if (mine + (e >> 1) > block)
-                rv[(8 * block + 2 * q + (e & 1)) * 68 + 8 * mine + 8 * (e >> 1) + g] = rows[e];
-    }
-    gram_take<2, 0>(y, f, now.g, nullptr, block);
-    #pragma unroll
-    for (int i = 0; i < 2; i++)
-        if (block + 1 >> 1 == 2 * w + i)
-            gram_give_block(y[i], s->dg, block + 1);
-}
-
-// The same by the warp that holds rows 16 w.. of X. m: M, row stride 68.
-QRS_DEV void gram_step_x(float (&y)[2][8][4], gram_factors &f, gram_pivots *s, float *rv, float *m, int block, int w)
-{
-    const int g = (int)lane() >> 2, q = (int)lane() & 3, j = 8 * block;
-    const bool own = w == block >> 1, odd = block & 1;
-    gram_left a;
-    {
-        const float one[2] = {g == 2 * q ? 1.0f : 0.0f, g == 2 * q + 1 ? 1.0f : 0.0f};
-        const bool up = own && !odd, down = own && odd;
-        gram_operand(a, up ? one[0] : y[0][0][0], down ? one[0] : y[0][0][2], up ? one[1] : y[0][0][1], down ? one[1] : y[0][0][3]);
-    }
-    gram_right b;
-    gram_operand(b, s->u[2 * q][g], s->u[2 * q + 1][g]);
-    gram_operand(f.c, s->lx[g][2 * q], s->lx[g][2 * q + 1]);
-    f.s[0] = s->sign[2 * q];
-    f.s[1] = s->sign[2 * q + 1];
-    if (own) // its rows J start from zero
-        #pragma unroll
-        for (int n = 1; n < 8; n++)
-            #pragma unroll
-            for (int e = 0; e < 4; e++)
-                y[0][n][e] = odd == (e >> 1) ? 0.0f : y[0][n][e];
-    float rows[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    gram_multiply(rows, a, b);
-    gram_operand(f.a[0], -rows[0], -rows[2], -rows[1], -rows[3]);
-    gram_take<1, 0>(y, f, s->rows[block & 1].x, rv + j * 68, block);
-    if (w == block + 1 >> 1)
-        gram_give_block(y[0], s->dx, block + 1);
-    #pragma unroll
-    for (int half = 0; half < 2; half++) {
-        const int row = 16 * w + 8 * half + g;
-        const bool below = 2 * w + half > block;
-        const f32x2 v = {rows[2 * half], rows[2 * half + 1]};
-        if (below)
-            *(f32x2 *)(rv + row * 68 + j + 2 * q) = v;
-        *(f32x2 *)(m + row * 68 + j + 2 * q) = below ? f32x2{0.0f, 0.0f} : v;
-    }
-}
-
-// Threads 0..255 call. x: top block (64 x 64); rv (may be its place): becomes R on and above the diagonal and V below. gram: G; left, right: M's halves, columns
-// keeping their numbers (right may be G's place). whole: G's diagonal. Returns false, in some thread, unless the pivots can be trusted. Synchronises.
-QRS_CALL bool gram_whole(const float *x, const float *gram, float *rv, float *left, float *right, float *whole, gram_pivots *s, float *tau)
+// All 256 threads call. rv: top block; becomes R on and above the diagonal and V below. gram: G; its right half becomes M's, half's top left quarter M's
+// (half: a third matrix). whole: G's diagonal. steps: columns past these have no reflector. square: the panel has no more rows; steps are more than 32 then. Returns false, in
+// some thread, unless the pivots can be trusted. Synchronises, by barriers 1..15, too. The last four warps call Beside::run(false), then run(true), for something else to do.
+template <class Beside>
+QRS_CALL bool gram_whole(float *rv, float *gram, float *half, float *whole, gram_buffers *buffers, gram_narrow_pivots *s, float *tau, int steps, bool square)
 {
     const int tid = threadIdx.x, w = shfl((int)warp(), 0);
-    const bool of_x = w >= 4, of_g = w < 2; // the other two factor
-    float y[2][8][4];
-    gram_factors f; // none yet, but defined: an undefined register would live from the kernel's start
-    gram_operand(f.a[0], 0.0f, 0.0f, 0.0f, 0.0f);
-    f.a[1] = f.a[0];
-    gram_operand(f.c, 0.0f, 0.0f);
-    f.s[0] = f.s[1] = 0.0f;
-    #pragma unroll
-    for (int i = 0; i < 2; i++)
-        gram_load(y[i], of_x ? x + 16 * (w - 4) * 68 : gram + (32 * (w & 1) + 16 * i) * 68);
-    if (tid < 64)
-        whole[tid] = gram[tid * 69];
-    if (w == 0 || w == 4)
-        gram_give_block(y[0], of_x ? s->dx : s->dg, 0);
+    float *x12 = rv + 32, *x21 = rv + 32 * 68, *x22 = x21 + 32, *g12 = gram + 32, *g21 = gram + 32 * 68, *g22 = g21 + 32;
+    float *kept = half + 32, *low = half + 32 * 68, *r12 = low + 32; // (R11 - X11)^-1, R11^-T, R12 without its signs
+    // Of R12's and X12's: four of a row's entries twice, 16 rows apart; M11's diagonal, dealt, has the signs.
+    const int row = tid >> 3 & 15, col = (tid & 7) * 4;
+    bool good = true;
     #pragma unroll 1
-    for (int round = 0; round <= 8; round++) { // block `round` of G, and the one before it of X
-        const int block = of_x ? round - 1 : round;
-        const bool live = of_x ? block >= 0 : of_g && block < 8 && 4 * w + 3 >= block; // else it comes, or all its rows are finished
-        bar_sync(1, 256);
-        if (live && of_x) {
-            gram_take_rest<1>(y, f, s->rows[~block & 1].x, rv + (8 * block - 8) * 68, block - 1);
-            if (block >> 1 == w - 4)
-                gram_give_rows(y[0], s->rows[block & 1].x, block);
-        } else if (live) {
-            gram_take_rest<2>(y, f, s->rows[~block & 1].g, nullptr, block - 1);
+    for (int h = 0; h < 2; h++) {
+        if (h && w < 4)
+            gram_product(g22, square ? nullptr : g22, r12, true, r12, square ? 0.0f : -1.0f, 15, 128); // square: zeros, as nothing lies below
+        if (h && square && w < 4) {
+            bar_wait(14, 256);
+            good = gram_recursion(x22, g22, whole + 32, buffers, g22, x22, tau + 32, steps - 32, true, 128);
+        } else if (w < 2) {
+            if (h)
+                bar_wait(14, 192);
+            gram_narrow_jordan<true>(h ? x22 : rv, h ? g22 : gram, h ? g21 : half, kept, s + h);
+        } else if (w < 4) {
+            if (!h)
+                whole[tid - 64] = gram[(tid - 64) * 69];
+            gram_narrow_cholesky<true>(h ? g22 : gram, h ? g22 : gram, s + h);
+            if (!h)
+                bar_arrive(13, 192);
+        } else if (!h) {
+            Beside::run(false);
+            bar_wait(13, 192);
+            gram_narrow_low(gram, low);
+            bar_sync(2, 128); // R^-T is there
+            gram_product(r12, nullptr, low, false, g12, 1.0f, 2, 128);
+        } else {
+            float sign[2];
             #pragma unroll
-            for (int i = 0; i < 2; i++)
-                if (block >> 1 == 2 * w + i)
-                    gram_give_rows(y[i], s->rows[block & 1].g, block);
-        } else if (w == 2 && block < 8) {
-            gram_cholesky(s->dg, s->lg, s->r[block & 1]);
-        } else if (w == 3 && block > 0) {
-            gram_jordan(*s, s->r[~block & 1], rv + (block - 1) * 552, tau + 8 * (block - 1));
+            for (int i = 0; i < 2; i++) {
+                const int of = row + 16 * i;
+                sign[i] = copysignf(1.0f, half[of * 68 + (of >> 1 & 7) * 4 + (of & 1)]);
+                const f32x4 r = *(const f32x4 *)(r12 + of * 68 + col);
+                f32x4 *x = (f32x4 *)(x12 + of * 68 + col);
+                *x = {fmaf(sign[i], r.x, x->x), fmaf(sign[i], r.y, x->y), fmaf(sign[i], r.z, x->z), fmaf(sign[i], r.w, x->w)};
+            }
+            bar_sync(2, 128);
+            gram_product(g12, nullptr, kept, false, x12, 1.0f, 2, 128);
+            gram_product(x22, x22, x21, false, g12, 1.0f, 2, 128);
+            bar_arrive(14, square ? 256 : 192);
+            gram_narrow_place(gram, s[0].diagonal, rv, half, half, tau, 2);
+            #pragma unroll
+            for (int i = 0; i < 2; i++) {
+                const f32x4 r = *(const f32x4 *)(r12 + (row + 16 * i) * 68 + col);
+                *(f32x4 *)(x12 + (row + 16 * i) * 68 + col) = {-sign[i] * r.x, -sign[i] * r.y, -sign[i] * r.z, -sign[i] * r.w};
+            }
+            gram_product(x21, nullptr, x21, false, half, 1.0f, 2, 128);
+            Beside::run(true);
         }
-        bar_sync(1, 256);
-        if (live && of_x)
-            gram_step_x(y, f, s, rv, block < 4 ? left : right, block, w - 4);
-        else if (live)
-            gram_step_g(y, f, s, rv, block, w);
+        block_sync();
     }
-    bar_sync(1, 256);
-    #pragma unroll
-    for (int i = 0; i < 4; i++) { // R's signs
-        const int row = 16 * i + tid / 16, col = 4 * (tid & 15);
-        f32x4 *to = (f32x4 *)(rv + row * 68 + col);
-        const f32x4 v = *to;
-        const float sign = -copysignf(1.0f, tau[row]);
-        *to = {row > col ? v.x : sign * v.x, row > col + 1 ? v.y : sign * v.y, row > col + 2 ? v.z : sign * v.z, row > col + 3 ? v.w : sign * v.w};
-    }
-    bar_sync(1, 256);
-    return tid >= 64 || gram_sound(rv, whole, tau);
+    if (w < 4 && !square)
+        gram_narrow_place(g22, s[1].diagonal, x22, g21, g22, tau + 32, 1);
+    block_sync();
+    if (w >= 4)
+        gram_product(g12, nullptr, g12, false, g22, 1.0f, 2, 128);
+    block_sync();
+    return good && (tid >= (square ? 32 : 64) || gram_sound(rv, whole, tau));
 }
 #line 1 "blocks/gram_pair.cuh"
 // A panel of 64 columns as two Gram recursions of 32 with a block update between them: 64 at once cost 454 cycles a column, two of 32 about 300.
@@ -1225,7 +1408,9 @@ struct wide_shared {
     wide_columns columns;
     float down[64], up[64]; // powers of two: what is packed, times down, has its columns' largest magnitudes in [32, 64)
     float back[64], whole[64];
+    alignas(16) float out[64]; // what rows take on their way to H
     gram_buffers recursion;
+    wide_away away;
 };
 
 // Squares of the top block's columns, 16 rows a thread: to be put together once others can see them.
@@ -1283,7 +1468,7 @@ QRS_CALL bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
         case 11: to = lower, from = nullptr, a = lower, b = half; break;
         default: to = from = a = b = nullptr;
         }
-        gram_product(to, from, a, op == 0 || (op == 3 && !second), b, 1.0f);
+        gram_product(to, from, a, op == 0 || (op == 3 && !second), b, 1.0f, 1, 256);
     }
     return good;
 }
@@ -1291,7 +1476,7 @@ QRS_CALL bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
 // A panel of 64 columns in registers (the fragments of fused_wide.cuh): Gram recursion on the top block, everything tall by warpgroup products,
 // and a plain column-by-column way to fall back to.
 //
-// Parameters: M, N, K, NT, J, LIMIT, LOOSE (gram_panel.cuh), OUT; WHOLE: tall panels by gram_whole.cuh, WEIGH: where no column's weight is in the top block.
+// Parameters: M, N, K, NT, J, LIMIT, LOOSE (gram_panel.cuh), TALL (LIMIT for columns from whole Gram matrices), OUT; WHOLE: tall panels by gram_whole.cuh, WEIGH: where no column's weight is in the top block.
 
 // Exponent that brings `most` to [32, 64), bounded so that its powers of two are normal.
 QRS_DEV int wide_shift(float most)
@@ -1472,25 +1657,6 @@ QRS_DEV void wide_unpack(float (&x)[32], saddr tile, const float (&f)[2])
         }
     }
 }
-#line 186 "blocks/fused_wide_panel.cuh"
-// All of it, but for the top block, to c.
-QRS_DEV void wide_restore(wide_tile &c, u8 *v, int tiles, const wide_shared *s)
-{
-    const float f[2] = {s->up[wide_column(0)], s->up[wide_column(1)]};
-    #pragma unroll 1
-    for (int t = wide_group(); t < 8; t += 2) { // the registers go round
-        float x[32];
-        #pragma unroll
-        for (int i = 0; i < 32; i++)
-            x[i] = 0.0f;
-        if (t > 0 && t < tiles)
-            wide_unpack(x, to_saddr(v) + t * 8192, f);
-        wide_turn(c);
-        #pragma unroll
-        for (int i = 0; i < 32; i++)
-            c[3][i] = x[i];
-    }
-}
 #line 205 "blocks/fused_wide_panel.cuh"
 
 // M, where gram_pair leaves it, to s->half as fp16 pairs, a column a row of 128 bytes. Its rows take P2's powers of two, its columns get their own:
@@ -1594,9 +1760,9 @@ QRS_DEV void wide_below(wide_tile &c, u8 *v, int tiles, bool rows, wide_shared *
 }
 
 // After wide_finish_top and wide_below: true when a column and its tau disagree; otherwise, or when anyway, tau becomes 2 / (v'v) of the v that is
-// stored. The test is gram_panel.cuh's; from the whole Gram matrix (tall) a tail that adds nothing may be zero, where LAPACK has tau = 0. Synchronises,
-// but for tau.
-QRS_DEV bool wide_disagrees(bool anyway, bool tall, wide_shared *s, float *tau)
+// stored. The test is gram_panel.cuh's; from the whole Gram matrix (the first `tall` columns) a tail that adds nothing may be zero, where LAPACK has
+// tau = 0. Synchronises, but for tau.
+QRS_DEV bool wide_disagrees(bool anyway, int tall, wide_shared *s, float *tau)
 {
     block_sync();
     float now = 0.0f;
@@ -1607,7 +1773,8 @@ QRS_DEV bool wide_disagrees(bool anyway, bool tall, wide_shared *s, float *tau)
                                ((s->columns.top[0][col] + s->columns.top[1][col]) + (s->columns.top[2][col] + s->columns.top[3][col])));
         const float was = tau[col], off = fabsf(fmaf(0.5f * was, square, -1.0f));
         const float left = sqrt_rn(warp_max(fmaxf(s->whole[lane()], s->whole[lane() + 32])));
-        wrong = !(was == 0.0f || ((square > 1.0f || !tall) && off <= 0.0001f && off * fminf(0x1p-6f * left, 1.0f) <= 5.24288e-06f));
+        const float limit = col < tall ? 0.000262144f : 0.000262144f;
+        wrong = !(was == 0.0f || ((square > 1.0f || col >= tall) && off <= 0.000262144f && off * fminf(0x1p-6f * left, 1.0f) <= limit));
         now = was == 0.0f ? 0.0f : div_rn(2.0f, square);
     }
     if (block_any(wrong) && !anyway)
@@ -1812,13 +1979,13 @@ QRS_DEV void wide_build_t(float *gram, float *t)
     const bool mine = warp() < 4;
     #pragma unroll 1
     for (int op = 0; op < 2; op++)
-        gram_product(!mine ? nullptr : op ? t + 32 : gram + 32, nullptr, op ? t : gram + 32, false, op ? gram + 32 : t + 32 * 69, op ? -1.0f : 1.0f);
+        gram_product(!mine ? nullptr : op ? t + 32 : gram + 32, nullptr, op ? t : gram + 32, false, op ? gram + 32 : t + 32 * 69, op ? -1.0f : 1.0f, 1, 256);
 }
 
 // fp16 T as tiles, swizzled like V's, the low one 8 KB after the high one.
 QRS_DEV void wide_put_t(const float *t, u8 *to)
 {
-    #pragma unroll 1
+    #pragma unroll 2
     for (int e = threadIdx.x; e < 2048; e += 256) {
         const int i = e >> 5, j = (e & 31) * 2, at = wide_chunk(i, j >> 3) + (j & 7) * 2;
         u32 hi, lo;
@@ -1828,15 +1995,15 @@ QRS_DEV void wide_put_t(const float *t, u8 *to)
     }
 }
 
-#line 542 "blocks/fused_wide_panel.cuh"
+#line 543 "blocks/fused_wide_panel.cuh"
 // The top block of panel k, finished, from s->rv to H; to s->gram as V's, with its ones and zeros, and sums of squares of what is below the ones.
 QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, wide_shared *s)
 {
     const int col = threadIdx.x & 63, part = threadIdx.x >> 6;
-#line 547 "blocks/fused_wide_panel.cuh"
+#line 548 "blocks/fused_wide_panel.cuh"
     const power_of_two f = make_power_of_two(exponent[col] - QRS_LIFT);
     out += (64 * k + part) * ldh + 64 * k + col;
-#line 558 "blocks/fused_wide_panel.cuh"
+#line 559 "blocks/fused_wide_panel.cuh"
     float square = 0.0f;
     #pragma unroll 4
     for (int i = 0; i < 16; i++) {
@@ -1844,64 +2011,92 @@ QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, w
         const float y = s->rv[at], x = row > col ? y : 0.0f;
         s->gram[at] = row == col ? 1.0f : x;
         square = fmaf(x, x, square);
-#line 566 "blocks/fused_wide_panel.cuh"
+#line 567 "blocks/fused_wide_panel.cuh"
         if (true)
             *out = row > col ? y : times(f, y);
         out += 4 * ldh;
-#line 570 "blocks/fused_wide_panel.cuh"
+#line 571 "blocks/fused_wide_panel.cuh"
     }
     s->columns.top[part][col] = square;
 }
 
-#line 575 "blocks/fused_wide_panel.cuh"
-// Whether the top block has more than seven eighths of a column's square (G being that of all rows). Synchronises.
-QRS_DEV bool wide_leans(wide_shared *s)
+#line 589 "blocks/fused_wide_panel.cuh"
+// What need not be waited for: half `second` of the rows above a panel go to H; after them, L2 is asked for the next block.
+QRS_DEV void wide_meanwhile(bool second, int thread, int threads)
 {
-    const int tid = threadIdx.x;
-    gram_top_squares(s);
-    block_sync();
-    bool leans = false;
-    if (tid < 64)
-        leans = !((s->columns.top[0][tid] + s->columns.top[1][tid]) + (s->columns.top[2][tid] + s->columns.top[3][tid]) <= 0.875f * s->gram[tid * 69]);
-    return shfl((int)block_any(leans), 0);
+    const wide_shared *s = (const wide_shared *)(dynamic_smem() + 131072);
+    const wide_away &away = s->away;
+#line 595 "blocks/fused_wide_panel.cuh"
+    const int rows = 32 * away.k, begin = second ? rows : 0;
+    wide_leave(dynamic_smem() + wide_aside(away.k, second), s->out, away.out, away.ldh, 2 * rows, begin, begin + rows, thread, threads);
+#line 598 "blocks/fused_wide_panel.cuh"
+    if (second && away.next)
+        wide_prefetch(away.next, away.lda, away.first, thread, threads);
 }
+struct wide_beside { // gram_whole.cuh
+    QRS_DEV static void run(bool second) { wide_meanwhile(second, (int)threadIdx.x & 127, 128); }
+};
 
-#line 588 "blocks/fused_wide_panel.cuh"
-// Writes block k to H, and before that, with `panel`, factors it from tile k down: tau to shared memory, V's planes, with the low one if `low`, on
+// Writes block k = away.k to H, and before that, with `panel`, factors it from tile k down: tau to shared memory, V's planes, with the low one if `low`, on
 // their way to scratch when some block comes `later`. t: T's place, until then the top block's for a second attempt. Returns true when the Gram recursion did
 // not do. Synchronises before.
-QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel, float *out, i64 ldh, const int *exponent, u8 *v, u8 *t,
-                        bool later, bool low, wide_shared *s, float *tau)
+QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, const wide_away &away, bool panel, const int *exponent, u8 *v, u8 *t, bool later, bool low, wide_shared *s,
+                        float *tau)
 {
+    const int k = away.k;
+    float *const out = away.out;
+    const i64 ldh = away.ldh;
     const int steps = 512 - 64 * k < 64 ? 512 - 64 * k : 64, tiles = panel ? 8 - k : 0, turn = k < 8 ? k : 0;
-    bool tall = 512 - 64 * k >= 128; // its whole Gram matrix will do
+    // For how many columns, the first, their whole Gram matrix will do.
+    const int tall = 512 - 64 * k >= 128 ? 64 : k == 7 ? 32 : 0;
     bool rows = false;
+    if (!panel && away.next)
+        wide_prefetch(away.next, away.lda, away.first, threadIdx.x, 256);
     block_sync(); // everybody is done with the update, and knows the exponents
-    float f[2] = {wide_apply(c, 0, exponent[wide_column(0)] - QRS_LIFT, tiles), wide_apply(c, 1, exponent[wide_column(1)] - QRS_LIFT, tiles)};
+    #pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const float f = wide_apply(c, h, exponent[wide_column(h)] - QRS_LIFT, tiles);
+        if ((lane() & 3) == 0 && threadIdx.x < 128)
+            s->out[wide_column(h)] = f;
+    }
     // First R above the panel, P2 and its Gram matrix, then V and its own, by the same code.
     #pragma unroll 1
     for (int pass = 0; pass < 2; pass++) {
-        wide_write(c, v, out, ldh, 64 * k, turn, pass ? 64 * k + 64 : 0, panel && pass == 0 ? 64 * k : 512, f);
+        const bool above = panel && pass == 0;
+        const int begin = pass ? 64 * k + 64 : 0, end = above ? 64 * k : 512;
+        wide_lay(c, v, turn, begin, end, above ? k : -1);
+        block_sync();
+        if (!above) {
+            wide_leave(v, s->out, out, ldh, 64 * k, begin, end, threadIdx.x, 256);
+            block_sync();
+        }
         if (!panel || (pass && !later))
             return rows;
-        if (pass == 0)
+        if (pass == 0) {
             wide_take_top(c[0], s->rv, (f32x4 *)t);
-#line 608 "blocks/fused_wide_panel.cuh"
-        #pragma unroll 1
-        for (;;) { // once more without the top block, if that is where the weight is
-            if (pass == 0)
-                wide_measure(c, tall ? 0 : 1, tiles, s);
-            wide_pack(c, v, tall || pass ? 0 : 1, tiles, pass == 0 || shfl((int)low, 0), s);
-            if (pass || !tall || !wide_leans(s))
-                break;
-            tall = false;
-            wide_restore(c, v, tiles, s);
+            if (threadIdx.x == 0)
+                s->away = away;
         }
-#line 623 "blocks/fused_wide_panel.cuh"
+#line 657 "blocks/fused_wide_panel.cuh"
+        if (pass == 0)
+            wide_measure(c, tall ? 0 : 1, tiles, s);
+        wide_pack(c, v, tall || pass ? 0 : 1, tiles, pass == 0 || shfl((int)low, 0), s);
+#line 661 "blocks/fused_wide_panel.cuh"
         if (pass)
             break;
-        const bool good = tall ? gram_whole(s->rv, s->gram, s->rv, s->half, s->gram, s->whole, (gram_pivots *)(t + 16384), tau) :
-                          gram_pair(s, tau, steps, k == 7);
+        bool good;
+#line 665 "blocks/fused_wide_panel.cuh"
+        if (tall) {
+            good = gram_whole<wide_beside>(s->rv, s->gram, s->half, s->whole, &s->recursion, (gram_narrow_pivots *)(t + 16384), tau, steps,
+                                           tall == 32);
+        } else
+#line 670 "blocks/fused_wide_panel.cuh"
+        {
+            #pragma unroll 1
+            for (int second = 0; second < 2; second++)
+                wide_meanwhile(second, threadIdx.x, 256);
+            good = gram_pair(s, tau, steps, k == 7);
+        }
         rows = block_any(!good);
         #pragma unroll 1
         for (int attempt = 0; attempt < 2; attempt++) {
@@ -1916,9 +2111,10 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
             rows = true;
         }
         wide_give_top(c[0], s);
-        f[0] = f[1] = 1.0f;
-        if (threadIdx.x < 64)
+        if (threadIdx.x < 64) {
             wide_set_shift(s, threadIdx.x, -QRS_LIFT);
+            s->out[threadIdx.x] = 1.0f;
+        }
         block_sync();
     }
     wide_keep_v(stage, k, low);
@@ -1932,7 +2128,7 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, int k, bool panel
 // same space and copies wait for it.
 template <bool SPLIT> QRS_DEV void wide_issue(const wide_stage &s, int p, int slot)
 {
-    if (threadIdx.x != 0)
+    if (threadIdx.x != WIDE_SENDER)
         return;
     if (p == s.last)
         bulk_wait<0>();
@@ -1982,20 +2178,6 @@ template <bool SPLIT> QRS_DEV void wide_update(wide_tile &c, int begin, int end,
     }
 }
 
-// Asks L2 for block `first` of A, a 128-byte line a request: it arrives while the chain of a panel keeps memory idle.
-QRS_DEV void wide_prefetch(const float *a, i64 lda, int first)
-{
-#line 62 "blocks/fused_wide_kernel.cuh"
-    #pragma unroll 1
-    for (int e = threadIdx.x; e < 1024; e += 256) {
-        const int major = e / 2, line = e % 2 * 32;
-#line 69 "blocks/fused_wide_kernel.cuh"
-        if (first + line < 512)
-            prefetch_l2(a + major * lda + first + line);
-#line 72 "blocks/fused_wide_kernel.cuh"
-    }
-}
-
 QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 ldh, i64 stride_h, float *tau, i64 stride_tau, int *info,
                           i64 batch, u8 *v_scratch, u8 *t_scratch, int *tickets)
 {
@@ -2023,7 +2205,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
     #pragma unroll 1
     for (i64 b = blockIdx.x; b < batch; b = *following) {
         u32 zero = 0;    // bit p: panel p was zero throughout and has no reflectors
-        int split = 0; // panels from `split` on have a low plane, and use it
+        int split = 8; // panels from `split` on have a low plane, and use it
         if (tid == 0)
             bad[0] = bad[1] = 0;
         #pragma unroll 1
@@ -2035,7 +2217,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 wide_begin_t(shared->gram, stau, shared->half);
                 stage.last = k - 1;
             }
-            if (tid == 0) {
+            if (tid == WIDE_SENDER) {
                 if (k == 0)
                     bulk_wait<0>(); // what the matrix before kept is not to land on what this one keeps
                 else
@@ -2057,32 +2239,37 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             block_sync();
             wide_tile c;
             wide_fill(c, v, turn);
-            fence_async_shared(); // V comes there next
             // From here on every branch around products hangs on values that went through a shuffle: the compiler must see
             // that they are uniform, or it serialises the products.
             const bool filled = wide_largest(c, &shared->columns);
             const int start = wide_next(zero, 0, done);
-            if (filled && start < done && tid == 0)
+            if (filled && start < done && tid == WIDE_SENDER)
                 bulk_wait_read<0>(); // the last T has left the place where another one comes
             if (filled && start < done) { // the first V travels while the block is scaled
-#line 149 "blocks/fused_wide_kernel.cuh"
+#line 127 "blocks/fused_wide_kernel.cuh"
+                if (start < split)
+                    wide_issue<false>(stage, start, 0);
+#line 131 "blocks/fused_wide_kernel.cuh"
                 if (start >= split)
                     wide_issue<true>(stage, start, 0);
-#line 152 "blocks/fused_wide_kernel.cuh"
+#line 134 "blocks/fused_wide_kernel.cuh"
             }
             const bool few = wide_scale(c, &shared->columns, bad, exponent);
-#line 159 "blocks/fused_wide_kernel.cuh"
+#line 137 "blocks/fused_wide_kernel.cuh"
+            const int was = split;
+            if (few && k < split)
+                split = k;
+#line 141 "blocks/fused_wide_kernel.cuh"
             if (filled && k > 0) {
                 block_sync();
-#line 170 "blocks/fused_wide_kernel.cuh"
-                wide_update<true>(c, 0, done, turn, zero, true, stage);
-#line 172 "blocks/fused_wide_kernel.cuh"
-            }
-            {
-                const bool same = k + 1 < 8;
-                const i64 next = same ? b : *following;
-                if (next < batch)
-                    wide_prefetch(a + next * stride_a, lda, same ? first + 64 : 0);
+#line 144 "blocks/fused_wide_kernel.cuh"
+                wide_update<false>(c, 0, done < split ? done : split, turn, zero, true, stage);
+#line 147 "blocks/fused_wide_kernel.cuh"
+                if (split < done) {
+                    block_sync();
+                    wide_update<true>(c, split, done, turn, zero, start >= was, stage);
+                }
+#line 154 "blocks/fused_wide_kernel.cuh"
             }
             const bool panel = filled && k < 8;
             if (k < 8 && !filled) {
@@ -2090,16 +2277,19 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 if (tid < 64)
                     stau[tid] = 0.0f;
             }
-            if (wide_panel(c, stage, k, panel, h + b * stride_h, ldh, exponent, v, t, k < 7, split <= k, shared, stau) && tid == 0)
+            const bool same = k + 1 < 8;
+            const i64 next = same ? b : *following;
+            const wide_away away = {h + b * stride_h, next < batch ? a + next * stride_a : nullptr, ldh, lda, same ? first + 64 : 0, k};
+            if (wide_panel(c, stage, away, panel, exponent, v, t, k < 7, split <= k, shared, stau) && tid == 0)
                 bad[1] = 2;
             if (k < 8 && tid < 64 && first + tid < 512)
                 tau[b * stride_tau + first + tid] = stau[tid];
         }
         if (info && tid == 0)
-            info[b] = bad[0] | bad[1];
+            info[b] = bad[0] | bad[1] | (split < 8 ? 4 : 0);
         block_sync();
     }
-    if (tid == 0)
+    if (tid == WIDE_SENDER)
         bulk_wait<0>();
 }
 QRS_ENTRY(fused)
