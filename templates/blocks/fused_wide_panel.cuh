@@ -1,7 +1,8 @@
 // A panel of 64 columns in registers (the fragments of fused_wide.cuh): Gram recursion on the top block, everything tall by warpgroup products,
 // and a plain column-by-column way to fall back to.
 //
-// Parameters: M, N, K, NT, J, LIMIT, LOOSE (gram_panel.cuh), TALL (LIMIT for columns from whole Gram matrices), OUT; WHOLE: tall panels by gram_whole.cuh, WEIGH: where no column's weight is in the top block.
+// Parameters: M, N, K, NT, J, LIMIT, LOOSE (gram_panel.cuh), TALL (LIMIT for columns from whole Gram matrices), OUT; WHOLE: tall panels by gram_whole.cuh,
+// WEIGH: where no column's weight is in the top block; LAST: half of the last panel, too.
 
 // Exponent that brings `most` to [32, 64), bounded so that its powers of two are normal.
 QRS_DEV int wide_shift(float most)

@@ -6,9 +6,8 @@
 // Layout: two warps hold X, and two G, a few pairs ahead, each two with barriers of their own; R's rows are announced by twos of pairs. Thread (ty, tx) of 8 x 8 has rows
 // 2 ty, 2 ty + 1 and those 16 further on, and columns by tx likewise. After eight pairs the threads' first columns are finished: the others come first, and the lower
 // rows, so that a pair's rows and columns are always number 0 and 1 of their owners'. Owners hand rows and columns round through shared memory in the order in which
-// threads hold them ("dealt"). What threads hold of finished columns is left to itself: it is never used, unless KEEP lets
-// the inverses grow there, as if of the identity. A pair's steps on X are 110
-// instructions, at about two cycles each most of their time: hence two pairs a turn, with parities and addresses fixed.
+// threads hold them ("dealt"). What threads hold of finished columns is left to itself: it is never used, unless KEEP lets the inverses grow there, as if of the identity.
+// A pair's steps on X are 110 instructions, at about two cycles each most of their time: hence two pairs a turn, with parities and addresses fixed.
 % if not WHOLE then
 % include("blocks/gram_sound.cuh", { B = 32, LD = LD, LEAST = LEAST })
 % end
@@ -205,9 +204,10 @@ template <bool KEEP> QRS_DEV void gram_narrow_jordan(const float *x, const float
     }
 }
 
-// Threads of four warps: everything to its place, and R's signs. dealt: R; rv, m: where R above the diagonal and V below, and M, go (m may be dealt's place); from: M, dealt
-// (may be m).${WHOLE and " diagonal: R's, by pairs, which KEEP leaves only there." or ""} Synchronises before it writes, by barrier `bar`; and after.
-${WHOLE and "QRS_CALL" or "QRS_DEV"} void gram_narrow_place(const float *dealt,${WHOLE and " const float (*diagonal)[4]," or ""} float *rv, const float *from, float *m, float *tau, int bar)
+// Threads of four warps: everything to its place, and R's signs. dealt: R; rv, m: where R above the diagonal and V below, and M, go (m may be dealt's place);
+// from: M, dealt (may be m).${WHOLE and " diagonal: R's, by pairs, which KEEP leaves only there." or ""} Synchronises before it writes, by barrier `bar`; and after.
+${WHOLE and "QRS_CALL" or "QRS_DEV"} void gram_narrow_place(const float *dealt,${WHOLE and " const float (*diagonal)[4]," or ""} float *rv, const float *from,
+                               float *m, float *tau, int bar)
 {
     // Columns 8 q.. of a row by a thread. A late row was dealt without the first half of its columns.
     const int tid = threadIdx.x & 127, row = tid >> 2, q = tid & 3, half = row >> 4, of = q >> 1;

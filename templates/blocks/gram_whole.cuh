@@ -20,8 +20,9 @@
 % include("blocks/gram_sound.cuh", { B = 64, LD = LD, LEAST = LEAST })
 
 // All 256 threads call. rv: top block; becomes R on and above the diagonal and V below. gram: G; its right half becomes M's, half's top left quarter M's
-// (half: a third matrix). whole: G's diagonal. steps: columns past these have no reflector. square: the panel has no more rows; steps are more than 32 then. Returns false, in
-// some thread, unless the pivots can be trusted. Synchronises, by barriers 1..15, too. The last four warps call Beside::run(false), then run(true), for something else to do.
+// (half: a third matrix). whole: G's diagonal. steps: columns past these have no reflector. square: the panel has no more rows; steps are more than 32 then.
+// Returns false, in some thread, unless the pivots can be trusted. Synchronises, by barriers 1..15, too. The last four warps call Beside::run(false), then
+// run(true), for something else to do.
 template <class Beside>
 QRS_CALL bool gram_whole(float *rv, float *gram, float *half, float *whole, gram_buffers *buffers, gram_narrow_pivots *s, float *tau, int steps, bool square)
 {

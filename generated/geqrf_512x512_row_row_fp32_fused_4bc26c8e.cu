@@ -304,7 +304,7 @@ QRS_DEV bool wide_largest(const wide_tile &c, wide_columns *s)
 
 // After wide_largest: scales a block as fused_load.cuh does (every column's largest magnitude to [1, 2) 2^LIFT; not finite: not scaled). Returns
 // whether a column's weight is concentrated on few rows, where one fp16 product is not enough: its 1-norm is below 0.6 sqrt(m) times
-// its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds that fail). Synchronises.
+// its 2-norm (0.80 for Gaussian columns; 0.34 and 0.20 for the kinds that fail).
 QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
 {
     const int wg = wide_group(), l = lane();
@@ -322,8 +322,6 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
                 *bad = 1;
         }
     }
-#line 240 "blocks/fused_wide.cuh"
-    float sum[2] = {0.0f, 0.0f}, square[2] = {0.0f, 0.0f};
 #line 242 "blocks/fused_wide.cuh"
     #pragma unroll
     for (int j = 0; j < 4; j++)
@@ -332,26 +330,10 @@ QRS_DEV bool wide_scale(wide_tile &c, wide_columns *s, int *bad, int *exponent)
             const int h = i >> 1 & 1;
             const float x = f[h] * c[j][i];
             c[j][i] = x;
-#line 250 "blocks/fused_wide.cuh"
-            sum[h] += fabsf(x);
-            square[h] = fmaf(x, x, square[h]);
 #line 253 "blocks/fused_wide.cuh"
         }
-#line 255 "blocks/fused_wide.cuh"
-    #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const f32x2 both = {wide_total(sum[h]), wide_total(square[h])};
-        if (first)
-            s->sums[wg][wide_column(h)] = both;
-    }
-    block_sync();
-    bool few = false;
-    #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const f32x2 u = s->sums[0][l + 32 * h], d = s->sums[1][l + 32 * h];
-        few = few || (u.x + d.x) * (u.x + d.x) < 184.32f * (u.y + d.y);
-    }
-    return shfl((int)warp_any(few), 0);
+#line 270 "blocks/fused_wide.cuh"
+    return false;
 #line 272 "blocks/fused_wide.cuh"
 }
 
@@ -963,10 +945,9 @@ QRS_CALL void small_t(const float *gram, const float *tau, float *t)
 // Layout: two warps hold X, and two G, a few pairs ahead, each two with barriers of their own; R's rows are announced by twos of pairs. Thread (ty, tx) of 8 x 8 has rows
 // 2 ty, 2 ty + 1 and those 16 further on, and columns by tx likewise. After eight pairs the threads' first columns are finished: the others come first, and the lower
 // rows, so that a pair's rows and columns are always number 0 and 1 of their owners'. Owners hand rows and columns round through shared memory in the order in which
-// threads hold them ("dealt"). What threads hold of finished columns is left to itself: it is never used, unless KEEP lets
-// the inverses grow there, as if of the identity. A pair's steps on X are 110
-// instructions, at about two cycles each most of their time: hence two pairs a turn, with parities and addresses fixed.
-#line 15 "blocks/gram_narrow.cuh"
+// threads hold them ("dealt"). What threads hold of finished columns is left to itself: it is never used, unless KEEP lets the inverses grow there, as if of the identity.
+// A pair's steps on X are 110 instructions, at about two cycles each most of their time: hence two pairs a turn, with parities and addresses fixed.
+#line 14 "blocks/gram_narrow.cuh"
 struct alignas(16) gram_narrow_pivots { // of a pair, by its parity
     float x[2][4][32]; // rows of X, columns of X
     float g[2][2][32]; // rows of G
@@ -1024,7 +1005,7 @@ template <bool KEEP> QRS_DEV void gram_narrow_cholesky(const float *gram, float 
         saddr pivots = to_saddr(s->g);
         #pragma unroll 1
         for (int two = 0; two < 8; two += 2, pivots += 32, diagonal += 32, r += 1088) {
-#line 74 "blocks/gram_narrow.cuh"
+#line 73 "blocks/gram_narrow.cuh"
             {
                 const bool own = ty == two + 0;
                 const bool column = KEEP && tx == two + 0;
@@ -1067,7 +1048,7 @@ template <bool KEEP> QRS_DEV void gram_narrow_cholesky(const float *gram, float 
                 sts_if(own, r + 272, {q1 * c1[0], q1 * c1[1], q1 * c1[2], q1 * c1[3]});
                 sts_if(own && tx == ty, diagonal + 0, {q0 * g.x, q0 * g.y, 0.0f, q1 * g1});
             }
-#line 74 "blocks/gram_narrow.cuh"
+#line 73 "blocks/gram_narrow.cuh"
             {
                 const bool own = ty == two + 1;
                 const bool column = KEEP && tx == two + 1;
@@ -1110,7 +1091,7 @@ template <bool KEEP> QRS_DEV void gram_narrow_cholesky(const float *gram, float 
                 sts_if(own, r + 816, {q1 * c1[0], q1 * c1[1], q1 * c1[2], q1 * c1[3]});
                 sts_if(own && tx == ty, diagonal + 16, {q0 * g.x, q0 * g.y, 0.0f, q1 * g1});
             }
-#line 117 "blocks/gram_narrow.cuh"
+#line 116 "blocks/gram_narrow.cuh"
             bar_arrive(announced++, 128);
         }
         gram_halves<KEEP>(y);
@@ -1131,7 +1112,7 @@ template <bool KEEP> QRS_DEV void gram_narrow_jordan(const float *x, const float
     for (int half = 0; half < 2; half++) {
         #pragma unroll 1
         for (int two = 0; two < 8; two += 2, diagonal += 32, r += 1088, to += 1088) {
-#line 139 "blocks/gram_narrow.cuh"
+#line 138 "blocks/gram_narrow.cuh"
             {
                 const bool rows = ty == two + 0, columns = tx == two + 0;
                 #pragma unroll
@@ -1187,7 +1168,7 @@ template <bool KEEP> QRS_DEV void gram_narrow_jordan(const float *x, const float
                 sts_if(columns, to + 0, {e0[0], rows ? l10 : e0[1], e0[2], e0[3]});
                 sts_if(columns, to + 272, {e1[0], e1[1], e1[2], e1[3]});
             }
-#line 139 "blocks/gram_narrow.cuh"
+#line 138 "blocks/gram_narrow.cuh"
             {
                 const bool rows = ty == two + 1, columns = tx == two + 1;
                 #pragma unroll
@@ -1243,7 +1224,7 @@ template <bool KEEP> QRS_DEV void gram_narrow_jordan(const float *x, const float
                 sts_if(columns, to + 544, {e0[0], rows ? l10 : e0[1], e0[2], e0[3]});
                 sts_if(columns, to + 816, {e1[0], e1[1], e1[2], e1[3]});
             }
-#line 195 "blocks/gram_narrow.cuh"
+#line 194 "blocks/gram_narrow.cuh"
         }
         gram_halves<KEEP>(y);
     }
@@ -1257,9 +1238,10 @@ template <bool KEEP> QRS_DEV void gram_narrow_jordan(const float *x, const float
     }
 }
 
-// Threads of four warps: everything to its place, and R's signs. dealt: R; rv, m: where R above the diagonal and V below, and M, go (m may be dealt's place); from: M, dealt
-// (may be m). diagonal: R's, by pairs, which KEEP leaves only there. Synchronises before it writes, by barrier `bar`; and after.
-QRS_CALL void gram_narrow_place(const float *dealt, const float (*diagonal)[4], float *rv, const float *from, float *m, float *tau, int bar)
+// Threads of four warps: everything to its place, and R's signs. dealt: R; rv, m: where R above the diagonal and V below, and M, go (m may be dealt's place);
+// from: M, dealt (may be m). diagonal: R's, by pairs, which KEEP leaves only there. Synchronises before it writes, by barrier `bar`; and after.
+QRS_CALL void gram_narrow_place(const float *dealt, const float (*diagonal)[4], float *rv, const float *from,
+                               float *m, float *tau, int bar)
 {
     // Columns 8 q.. of a row by a thread. A late row was dealt without the first half of its columns.
     const int tid = threadIdx.x & 127, row = tid >> 2, q = tid & 3, half = row >> 4, of = q >> 1;
@@ -1325,8 +1307,9 @@ QRS_DEV bool gram_sound(const float *rv, const float *whole, float *tau)
 #line 21 "blocks/gram_whole.cuh"
 
 // All 256 threads call. rv: top block; becomes R on and above the diagonal and V below. gram: G; its right half becomes M's, half's top left quarter M's
-// (half: a third matrix). whole: G's diagonal. steps: columns past these have no reflector. square: the panel has no more rows; steps are more than 32 then. Returns false, in
-// some thread, unless the pivots can be trusted. Synchronises, by barriers 1..15, too. The last four warps call Beside::run(false), then run(true), for something else to do.
+// (half: a third matrix). whole: G's diagonal. steps: columns past these have no reflector. square: the panel has no more rows; steps are more than 32 then.
+// Returns false, in some thread, unless the pivots can be trusted. Synchronises, by barriers 1..15, too. The last four warps call Beside::run(false), then
+// run(true), for something else to do.
 template <class Beside>
 QRS_CALL bool gram_whole(float *rv, float *gram, float *half, float *whole, gram_buffers *buffers, gram_narrow_pivots *s, float *tau, int steps, bool square)
 {
@@ -1476,7 +1459,8 @@ QRS_CALL bool gram_pair(wide_shared *s, float *tau, int steps, bool bare)
 // A panel of 64 columns in registers (the fragments of fused_wide.cuh): Gram recursion on the top block, everything tall by warpgroup products,
 // and a plain column-by-column way to fall back to.
 //
-// Parameters: M, N, K, NT, J, LIMIT, LOOSE (gram_panel.cuh), TALL (LIMIT for columns from whole Gram matrices), OUT; WHOLE: tall panels by gram_whole.cuh, WEIGH: where no column's weight is in the top block.
+// Parameters: M, N, K, NT, J, LIMIT, LOOSE (gram_panel.cuh), TALL (LIMIT for columns from whole Gram matrices), OUT; WHOLE: tall panels by gram_whole.cuh,
+// WEIGH: where no column's weight is in the top block; LAST: half of the last panel, too.
 
 // Exponent that brings `most` to [32, 64), bounded so that its powers of two are normal.
 QRS_DEV int wide_shift(float most)
@@ -1657,7 +1641,26 @@ QRS_DEV void wide_unpack(float (&x)[32], saddr tile, const float (&f)[2])
         }
     }
 }
-#line 205 "blocks/fused_wide_panel.cuh"
+#line 187 "blocks/fused_wide_panel.cuh"
+// All of it, but for the top block, to c.
+QRS_DEV void wide_restore(wide_tile &c, u8 *v, int tiles, const wide_shared *s)
+{
+    const float f[2] = {s->up[wide_column(0)], s->up[wide_column(1)]};
+    #pragma unroll 1
+    for (int t = wide_group(); t < 8; t += 2) { // the registers go round
+        float x[32];
+        #pragma unroll
+        for (int i = 0; i < 32; i++)
+            x[i] = 0.0f;
+        if (t > 0 && t < tiles)
+            wide_unpack(x, to_saddr(v) + t * 8192, f);
+        wide_turn(c);
+        #pragma unroll
+        for (int i = 0; i < 32; i++)
+            c[3][i] = x[i];
+    }
+}
+#line 206 "blocks/fused_wide_panel.cuh"
 
 // M, where gram_pair leaves it, to s->half as fp16 pairs, a column a row of 128 bytes. Its rows take P2's powers of two, its columns get their own:
 // s->back takes them away again. Synchronises.
@@ -1773,8 +1776,8 @@ QRS_DEV bool wide_disagrees(bool anyway, int tall, wide_shared *s, float *tau)
                                ((s->columns.top[0][col] + s->columns.top[1][col]) + (s->columns.top[2][col] + s->columns.top[3][col])));
         const float was = tau[col], off = fabsf(fmaf(0.5f * was, square, -1.0f));
         const float left = sqrt_rn(warp_max(fmaxf(s->whole[lane()], s->whole[lane() + 32])));
-        const float limit = col < tall ? 0.000262144f : 0.000262144f;
-        wrong = !(was == 0.0f || ((square > 1.0f || col >= tall) && off <= 0.000262144f && off * fminf(0x1p-6f * left, 1.0f) <= limit));
+        const float limit = col < tall ? 2.097152e-06f : 5.24288e-06f;
+        wrong = !(was == 0.0f || ((square > 1.0f || col >= tall) && off <= 0.0001f && off * fminf(0x1p-6f * left, 1.0f) <= limit));
         now = was == 0.0f ? 0.0f : div_rn(2.0f, square);
     }
     if (block_any(wrong) && !anyway)
@@ -1995,15 +1998,15 @@ QRS_DEV void wide_put_t(const float *t, u8 *to)
     }
 }
 
-#line 543 "blocks/fused_wide_panel.cuh"
+#line 544 "blocks/fused_wide_panel.cuh"
 // The top block of panel k, finished, from s->rv to H; to s->gram as V's, with its ones and zeros, and sums of squares of what is below the ones.
 QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, wide_shared *s)
 {
     const int col = threadIdx.x & 63, part = threadIdx.x >> 6;
-#line 548 "blocks/fused_wide_panel.cuh"
+#line 549 "blocks/fused_wide_panel.cuh"
     const power_of_two f = make_power_of_two(exponent[col] - QRS_LIFT);
     out += (64 * k + part) * ldh + 64 * k + col;
-#line 559 "blocks/fused_wide_panel.cuh"
+#line 560 "blocks/fused_wide_panel.cuh"
     float square = 0.0f;
     #pragma unroll 4
     for (int i = 0; i < 16; i++) {
@@ -2011,25 +2014,38 @@ QRS_CALL void wide_finish_top(float *out, i64 ldh, int k, const int *exponent, w
         const float y = s->rv[at], x = row > col ? y : 0.0f;
         s->gram[at] = row == col ? 1.0f : x;
         square = fmaf(x, x, square);
-#line 567 "blocks/fused_wide_panel.cuh"
+#line 568 "blocks/fused_wide_panel.cuh"
         if (true)
             *out = row > col ? y : times(f, y);
         out += 4 * ldh;
-#line 571 "blocks/fused_wide_panel.cuh"
+#line 572 "blocks/fused_wide_panel.cuh"
     }
     s->columns.top[part][col] = square;
 }
 
-#line 589 "blocks/fused_wide_panel.cuh"
+#line 577 "blocks/fused_wide_panel.cuh"
+// Whether the top block has more than seven eighths of a column's square (G being that of all rows). Synchronises.
+QRS_DEV bool wide_leans(wide_shared *s)
+{
+    const int tid = threadIdx.x;
+    gram_top_squares(s);
+    block_sync();
+    bool leans = false;
+    if (tid < 64)
+        leans = !((s->columns.top[0][tid] + s->columns.top[1][tid]) + (s->columns.top[2][tid] + s->columns.top[3][tid]) <= 0.875f * s->gram[tid * 69]);
+    return shfl((int)block_any(leans), 0);
+}
+
+#line 590 "blocks/fused_wide_panel.cuh"
 // What need not be waited for: half `second` of the rows above a panel go to H; after them, L2 is asked for the next block.
 QRS_DEV void wide_meanwhile(bool second, int thread, int threads)
 {
     const wide_shared *s = (const wide_shared *)(dynamic_smem() + 131072);
     const wide_away &away = s->away;
-#line 595 "blocks/fused_wide_panel.cuh"
+#line 596 "blocks/fused_wide_panel.cuh"
     const int rows = 32 * away.k, begin = second ? rows : 0;
     wide_leave(dynamic_smem() + wide_aside(away.k, second), s->out, away.out, away.ldh, 2 * rows, begin, begin + rows, thread, threads);
-#line 598 "blocks/fused_wide_panel.cuh"
+#line 599 "blocks/fused_wide_panel.cuh"
     if (second && away.next)
         wide_prefetch(away.next, away.lda, away.first, thread, threads);
 }
@@ -2048,7 +2064,7 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, const wide_away &
     const i64 ldh = away.ldh;
     const int steps = 512 - 64 * k < 64 ? 512 - 64 * k : 64, tiles = panel ? 8 - k : 0, turn = k < 8 ? k : 0;
     // For how many columns, the first, their whole Gram matrix will do.
-    const int tall = 512 - 64 * k >= 128 ? 64 : k == 7 ? 32 : 0;
+    int tall = 512 - 64 * k >= 128 ? 64 : 0;
     bool rows = false;
     if (!panel && away.next)
         wide_prefetch(away.next, away.lda, away.first, threadIdx.x, 256);
@@ -2077,20 +2093,27 @@ QRS_DEV bool wide_panel(wide_tile &c, const wide_stage &stage, const wide_away &
             if (threadIdx.x == 0)
                 s->away = away;
         }
-#line 657 "blocks/fused_wide_panel.cuh"
-        if (pass == 0)
-            wide_measure(c, tall ? 0 : 1, tiles, s);
-        wide_pack(c, v, tall || pass ? 0 : 1, tiles, pass == 0 || shfl((int)low, 0), s);
-#line 661 "blocks/fused_wide_panel.cuh"
+#line 647 "blocks/fused_wide_panel.cuh"
+        #pragma unroll 1
+        for (;;) { // once more without the top block, if that is where the weight is
+            if (pass == 0)
+                wide_measure(c, tall ? 0 : 1, tiles, s);
+            wide_pack(c, v, tall || pass ? 0 : 1, tiles, pass == 0 || shfl((int)low, 0), s);
+            if (pass || !tall || !wide_leans(s))
+                break;
+            tall = 0;
+            wide_restore(c, v, tiles, s);
+        }
+#line 662 "blocks/fused_wide_panel.cuh"
         if (pass)
             break;
         bool good;
-#line 665 "blocks/fused_wide_panel.cuh"
+#line 666 "blocks/fused_wide_panel.cuh"
         if (tall) {
             good = gram_whole<wide_beside>(s->rv, s->gram, s->half, s->whole, &s->recursion, (gram_narrow_pivots *)(t + 16384), tau, steps,
                                            tall == 32);
         } else
-#line 670 "blocks/fused_wide_panel.cuh"
+#line 671 "blocks/fused_wide_panel.cuh"
         {
             #pragma unroll 1
             for (int second = 0; second < 2; second++)
@@ -2205,7 +2228,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
     #pragma unroll 1
     for (i64 b = blockIdx.x; b < batch; b = *following) {
         u32 zero = 0;    // bit p: panel p was zero throughout and has no reflectors
-        int split = 8; // panels from `split` on have a low plane, and use it
+        int split = 0; // panels from `split` on have a low plane, and use it
         if (tid == 0)
             bad[0] = bad[1] = 0;
         #pragma unroll 1
@@ -2246,29 +2269,17 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             if (filled && start < done && tid == WIDE_SENDER)
                 bulk_wait_read<0>(); // the last T has left the place where another one comes
             if (filled && start < done) { // the first V travels while the block is scaled
-#line 127 "blocks/fused_wide_kernel.cuh"
-                if (start < split)
-                    wide_issue<false>(stage, start, 0);
 #line 131 "blocks/fused_wide_kernel.cuh"
                 if (start >= split)
                     wide_issue<true>(stage, start, 0);
 #line 134 "blocks/fused_wide_kernel.cuh"
             }
             const bool few = wide_scale(c, &shared->columns, bad, exponent);
-#line 137 "blocks/fused_wide_kernel.cuh"
-            const int was = split;
-            if (few && k < split)
-                split = k;
 #line 141 "blocks/fused_wide_kernel.cuh"
             if (filled && k > 0) {
                 block_sync();
-#line 144 "blocks/fused_wide_kernel.cuh"
-                wide_update<false>(c, 0, done < split ? done : split, turn, zero, true, stage);
-#line 147 "blocks/fused_wide_kernel.cuh"
-                if (split < done) {
-                    block_sync();
-                    wide_update<true>(c, split, done, turn, zero, start >= was, stage);
-                }
+#line 152 "blocks/fused_wide_kernel.cuh"
+                wide_update<true>(c, 0, done, turn, zero, true, stage);
 #line 154 "blocks/fused_wide_kernel.cuh"
             }
             const bool panel = filled && k < 8;
@@ -2286,7 +2297,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
                 tau[b * stride_tau + first + tid] = stau[tid];
         }
         if (info && tid == 0)
-            info[b] = bad[0] | bad[1] | (split < 8 ? 4 : 0);
+            info[b] = bad[0] | bad[1];
         block_sync();
     }
     if (tid == WIDE_SENDER)

@@ -1190,9 +1190,8 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, float *whole
 // Layout: two warps hold X, and two G, a few pairs ahead, each two with barriers of their own; R's rows are announced by twos of pairs. Thread (ty, tx) of 8 x 8 has rows
 // 2 ty, 2 ty + 1 and those 16 further on, and columns by tx likewise. After eight pairs the threads' first columns are finished: the others come first, and the lower
 // rows, so that a pair's rows and columns are always number 0 and 1 of their owners'. Owners hand rows and columns round through shared memory in the order in which
-// threads hold them ("dealt"). What threads hold of finished columns is left to itself: it is never used, unless KEEP lets
-// the inverses grow there, as if of the identity. A pair's steps on X are 110
-// instructions, at about two cycles each most of their time: hence two pairs a turn, with parities and addresses fixed.
+// threads hold them ("dealt"). What threads hold of finished columns is left to itself: it is never used, unless KEEP lets the inverses grow there, as if of the identity.
+// A pair's steps on X are 110 instructions, at about two cycles each most of their time: hence two pairs a turn, with parities and addresses fixed.
 #line 1 "blocks/gram_sound.cuh"
 // The last word on a panel from its whole Gram matrix (gram_whole.cuh, gram_narrow.cuh).
 //
@@ -1205,7 +1204,7 @@ QRS_DEV bool gram_sound(const float *rv, const float *whole, float *tau)
     tau[col] = r == 0.0f ? 0.0f : fabsf(tau[col]) * rcp_normal(r); // for the test of v'v: what is stored comes from that
     return r == 0.0f ? of == 0.0f && (col == 31 || whole[col + 1] == 0.0f) : r * r >= 1e-6f * of;
 }
-#line 15 "blocks/gram_narrow.cuh"
+#line 14 "blocks/gram_narrow.cuh"
 struct alignas(16) gram_narrow_pivots { // of a pair, by its parity
     float x[2][4][32]; // rows of X, columns of X
     float g[2][2][32]; // rows of G
@@ -1263,7 +1262,7 @@ template <bool KEEP> QRS_DEV void gram_narrow_cholesky(const float *gram, float 
         saddr pivots = to_saddr(s->g);
         #pragma unroll 1
         for (int two = 0; two < 8; two += 2, pivots += 32, diagonal += 32, r += 576) {
-#line 74 "blocks/gram_narrow.cuh"
+#line 73 "blocks/gram_narrow.cuh"
             {
                 const bool own = ty == two + 0;
                 const bool column = KEEP && tx == two + 0;
@@ -1306,7 +1305,7 @@ template <bool KEEP> QRS_DEV void gram_narrow_cholesky(const float *gram, float 
                 sts_if(own, r + 144, {q1 * c1[0], q1 * c1[1], q1 * c1[2], q1 * c1[3]});
                 sts_if(own && tx == ty, diagonal + 0, {q0 * g.x, q0 * g.y, 0.0f, q1 * g1});
             }
-#line 74 "blocks/gram_narrow.cuh"
+#line 73 "blocks/gram_narrow.cuh"
             {
                 const bool own = ty == two + 1;
                 const bool column = KEEP && tx == two + 1;
@@ -1349,7 +1348,7 @@ template <bool KEEP> QRS_DEV void gram_narrow_cholesky(const float *gram, float 
                 sts_if(own, r + 432, {q1 * c1[0], q1 * c1[1], q1 * c1[2], q1 * c1[3]});
                 sts_if(own && tx == ty, diagonal + 16, {q0 * g.x, q0 * g.y, 0.0f, q1 * g1});
             }
-#line 117 "blocks/gram_narrow.cuh"
+#line 116 "blocks/gram_narrow.cuh"
             bar_arrive(announced++, 128);
         }
         gram_halves<KEEP>(y);
@@ -1370,7 +1369,7 @@ template <bool KEEP> QRS_DEV void gram_narrow_jordan(const float *x, const float
     for (int half = 0; half < 2; half++) {
         #pragma unroll 1
         for (int two = 0; two < 8; two += 2, diagonal += 32, r += 576, to += 640) {
-#line 139 "blocks/gram_narrow.cuh"
+#line 138 "blocks/gram_narrow.cuh"
             {
                 const bool rows = ty == two + 0, columns = tx == two + 0;
                 #pragma unroll
@@ -1426,7 +1425,7 @@ template <bool KEEP> QRS_DEV void gram_narrow_jordan(const float *x, const float
                 sts_if(columns, to + 0, {e0[0], rows ? l10 : e0[1], e0[2], e0[3]});
                 sts_if(columns, to + 160, {e1[0], e1[1], e1[2], e1[3]});
             }
-#line 139 "blocks/gram_narrow.cuh"
+#line 138 "blocks/gram_narrow.cuh"
             {
                 const bool rows = ty == two + 1, columns = tx == two + 1;
                 #pragma unroll
@@ -1482,7 +1481,7 @@ template <bool KEEP> QRS_DEV void gram_narrow_jordan(const float *x, const float
                 sts_if(columns, to + 320, {e0[0], rows ? l10 : e0[1], e0[2], e0[3]});
                 sts_if(columns, to + 480, {e1[0], e1[1], e1[2], e1[3]});
             }
-#line 195 "blocks/gram_narrow.cuh"
+#line 194 "blocks/gram_narrow.cuh"
         }
         gram_halves<KEEP>(y);
     }
@@ -1496,9 +1495,10 @@ template <bool KEEP> QRS_DEV void gram_narrow_jordan(const float *x, const float
     }
 }
 
-// Threads of four warps: everything to its place, and R's signs. dealt: R; rv, m: where R above the diagonal and V below, and M, go (m may be dealt's place); from: M, dealt
-// (may be m). Synchronises before it writes, by barrier `bar`; and after.
-QRS_DEV void gram_narrow_place(const float *dealt, float *rv, const float *from, float *m, float *tau, int bar)
+// Threads of four warps: everything to its place, and R's signs. dealt: R; rv, m: where R above the diagonal and V below, and M, go (m may be dealt's place);
+// from: M, dealt (may be m). Synchronises before it writes, by barrier `bar`; and after.
+QRS_DEV void gram_narrow_place(const float *dealt, float *rv, const float *from,
+                               float *m, float *tau, int bar)
 {
     // Columns 8 q.. of a row by a thread. A late row was dealt without the first half of its columns.
     const int tid = threadIdx.x & 127, row = tid >> 2, q = tid & 3, half = row >> 4, of = q >> 1;

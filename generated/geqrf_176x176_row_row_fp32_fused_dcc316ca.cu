@@ -108,7 +108,7 @@ QRS_DEV float times(power_of_two f, float x)
 // halves of split fp16 operands away from fp16's subnormals.
 #define QRS_LIFT 6
 
-typedef float fused_tile[2][3][2][4];
+typedef float fused_tile[2][2][2][4];
 
 // The warps that do something together: all of the block, or some of them (barrier: theirs, 0 for the block's).
 struct fused_team {
@@ -127,6 +127,8 @@ QRS_DEV void fused_sync(fused_team team)
 #line 37 "blocks/fused_load.cuh"
 QRS_DEV void fused_request(fused_team team, float *tile, const float *a, i64 lda, int first)
 {
+#line 40 "blocks/fused_load.cuh"
+    const int left = 176 - first;
 #line 42 "blocks/fused_load.cuh"
     const saddr to = to_saddr(tile);
     a += first;
@@ -136,12 +138,12 @@ QRS_DEV void fused_request(fused_team team, float *tile, const float *a, i64 lda
         saddr at = to + row * 144 + column * 4;
         a += row * lda + column;
         #pragma unroll 2
-        for (int i = row; i < 352; i += rows, at += rows * 144, a += rows * lda)
-            cp_async16(at, a);
+        for (int i = row; i < 192; i += rows, at += rows * 144, a += rows * lda)
+            cp_async16_or_zero(at, a, i < 176 && column < left);
     } else {
         #pragma unroll 1
-        for (int e = team.thread; e < 11264; e += team.threads)
-            cp_async4(to + (e >> 5) * 144 + (e & 31) * 4, a + (e >> 5) * lda + (e & 31));
+        for (int e = team.thread; e < 6144; e += team.threads)
+            cp_async4_or_zero(to + (e >> 5) * 144 + (e & 31) * 4, a + (e >> 5) * lda + (e & 31), (e >> 5) < 176 && (e & 31) < left);
     }
 #line 64 "blocks/fused_load.cuh"
 }
@@ -162,7 +164,7 @@ QRS_DEV int fused_exponents(fused_team team, const float *tile, fused_scales *s,
     const int row = (int)lane() >> 3, column = ((int)lane() & 7) * 4; // four rows at a time, four columns a lane
     f32x4 most4 = {0.0f, 0.0f, 0.0f, 0.0f}, odd4 = most4;             // odd4: NaN once something is not finite
     #pragma unroll 4
-    for (int i = 4 * team.warp + row; i < 352; i += 4 * team.warps) {
+    for (int i = 4 * team.warp + row; i < 192; i += 4 * team.warps) {
         const f32x4 v = *(const f32x4 *)(tile + i * 36 + column);
         most4 = {fmaxf(most4.x, fabsf(v.x)), fmaxf(most4.y, fabsf(v.y)), fmaxf(most4.z, fabsf(v.z)), fmaxf(most4.w, fabsf(v.w))};
         odd4 = {fmaf(v.x, 0.0f, odd4.x), fmaf(v.y, 0.0f, odd4.y), fmaf(v.z, 0.0f, odd4.z), fmaf(v.w, 0.0f, odd4.w)};
@@ -172,7 +174,7 @@ QRS_DEV int fused_exponents(fused_team team, const float *tile, fused_scales *s,
     float most = 0.0f;
     if (odd) { // rare: column `lane` again, what is finite of it
         #pragma unroll 1
-        for (int i = 4 * team.warp; i < 352; i += (i & 3) == 3 ? 4 * team.warps - 3 : 1) {
+        for (int i = 4 * team.warp; i < 192; i += (i & 3) == 3 ? 4 * team.warps - 3 : 1) {
             const float v = fabsf(tile[i * 36 + lane()]);
             most = fmaxf(most, v <= 0x1.fffffep127f ? v : 0.0f);
         }
@@ -215,8 +217,8 @@ QRS_DEV void fused_take(fused_tile &c, const float *tile, int ex)
     for (int s = 0; s < 4; s++) {
         const power_of_two f = make_power_of_two(QRS_LIFT - shfl(ex, 8 * s + (int)(lane() >> 2)));
         #pragma unroll
-        for (int i = 0; i < 3; i++) {
-            const bool in = i * 8 + (int)warp() < 22;
+        for (int i = 0; i < 2; i++) {
+            const bool in = i * 8 + (int)warp() < 12;
             #pragma unroll
             for (int n = 0; n < 2; n++)
                 #pragma unroll
@@ -235,7 +237,7 @@ QRS_DEV void fused_scale(float *tile, int ex)
     for (int u = 0; u < 4; u++)
         f[u] = make_power_of_two(QRS_LIFT - shfl(ex, column + u));
     #pragma unroll 1
-    for (int i = (int)warp(); i < 22; i += 8) {
+    for (int i = (int)warp(); i < 12; i += 8) {
         f32x4 *at = (f32x4 *)(tile + (16 * i + ((int)lane() >> 3)) * 36 + column), v[4];
         #pragma unroll
         for (int r = 0; r < 4; r++)
@@ -251,8 +253,8 @@ QRS_DEV void fused_give(const fused_tile &c, float *tile, int tile0)
 {
     float *at = tile + fused_place();
     #pragma unroll
-    for (int i = 0; i < 3; i++)
-        if (i * 8 + (int)warp() >= tile0 && i * 8 + (int)warp() < 22)
+    for (int i = 0; i < 2; i++)
+        if (i * 8 + (int)warp() >= tile0 && i * 8 + (int)warp() < 12)
             #pragma unroll
             for (int s = 0; s < 4; s++)
                 #pragma unroll
@@ -279,9 +281,9 @@ QRS_DEV void fused_out(fused_team team, const float *tile, float *h, i64 ldh, in
             f[u] = make_power_of_two(exponent[column + u] - QRS_LIFT);
         const float *from = tile + row * 36 + column;
         float *to = h + row * ldh + first + column;
-        if (first + column < 352)
+        if (first + column < 176)
             #pragma unroll 2
-            for (int i = row; i < 352; i += 4 * team.warps, from += 144 * team.warps, to += 4 * team.warps * ldh) {
+            for (int i = row; i < 176; i += 4 * team.warps, from += 144 * team.warps, to += 4 * team.warps * ldh) {
                 f32x4 x = *(const f32x4 *)from;
                 if (i < top + 32) {
                     x.x = i > top + column ? x.x : times(f[0], x.x);
@@ -296,9 +298,9 @@ QRS_DEV void fused_out(fused_team team, const float *tile, float *h, i64 ldh, in
 #line 34 "blocks/fused_out.cuh"
     const power_of_two f = make_power_of_two(exponent[l] - QRS_LIFT);
     float *to = h + w * ldh + first + l;
-    if (first + l < 352)
+    if (first + l < 176)
         #pragma unroll 4
-        for (int i = w; i < 352; i += team.warps, to += team.warps * ldh) {
+        for (int i = w; i < 176; i += team.warps, to += team.warps * ldh) {
             const float x = tile[i * 36 + l];
             *to = i > top + l ? x : times(f, x);
         }
@@ -309,8 +311,8 @@ QRS_DEV void fused_out(fused_team team, const float *tile, float *h, i64 ldh, in
 QRS_DEV void fused_leave(fused_team team, const float *tile, float *h, i64 ldh, int k, const int *exponent, float *tau, const float *stau)
 {
     const int first = 32 * k;
-    fused_out(team, tile, h, ldh, first, k < 11 ? first : 352, exponent);
-    if (team.thread < 32 && first + team.thread < 352)
+    fused_out(team, tile, h, ldh, first, k < 6 ? first : 192, exponent);
+    if (team.thread < 32 && first + team.thread < 176)
         tau[first + team.thread] = stau[team.thread];
 }
 
@@ -349,7 +351,7 @@ QRS_CALL void fused_reflectors(fused_team team, const float *panel, int rows, u8
             const int at = fused_chunk(i, e & 3);
             *(u32x4 *)(v + at) = hi;
 #line 102 "blocks/fused_out.cuh"
-            *(u32x4 *)(v + 22528 + at) = lo;
+            *(u32x4 *)(v + 43008 + at) = lo;
 #line 115 "blocks/fused_out.cuh"
         }
     }
@@ -416,12 +418,20 @@ QRS_DEV void fused_operand(u32 (&a)[2][2][4], const fused_tile &c, int i)
         }
 }
 
-// p: the finished panel, applied to rows 32 p on. v: its V; lo plane 22528 bytes further. red: W x 4 KB; ws: 4 KB; wp: 2 KB a plane; t: T in fp16 as
-// V is, its low plane 2 KB further, there once t_ready (if not 0) completes its phase of the given parity; late: null, or where it then is to be copied from. Synchronises three times; on return other
+// p: the finished panel, applied to rows 32 p on. v: its V; lo plane 43008 bytes further. red: W x 4 KB; ws: 4 KB; wp: 2 KB a plane; t: T in fp16 as
+// V is, its low plane 2 KB further, there once t_ready, and V once v_ready, (if not 0) completes its phase of the given parity. Synchronises three times; on return other
 // warps may still read v and wp.
-QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const u8 *t, saddr t_ready, u32 parity, const u8 *late)
+QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u8 *wp, const u8 *t, saddr v_ready, saddr t_ready, u32 parity)
 {
     const int w = warp(), l = lane();
+#line 72 "blocks/fused_apply.cuh"
+    u32 halves[2][2][2][4]; // C's, while V is awaited
+    #pragma unroll
+    for (int i = 0; i < 2; i++)
+        fused_operand(halves[i], c, i);
+#line 78 "blocks/fused_apply.cuh"
+    if (v_ready)
+        mbar_wait(v_ready, parity);
 #line 81 "blocks/fused_apply.cuh"
     // One half of V's columns at a time: with all 32, the accumulators would push C out of the registers two CTAs leave.
     #pragma unroll 1
@@ -436,12 +446,11 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     acc[mt][n][e] = 0.0f;
         const saddr v1 = v + (w * 16 - 32 * p) * 64 + fused_chunk(l & 15, l >> 4);
         #pragma unroll
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < 2; i++) {
             const int tile = i * 8 + w;
-            if (tile >= 2 * p && tile < 22) {
-#line 100 "blocks/fused_apply.cuh"
-                u32 a[2][2][4];
-                fused_operand(a, c, i);
+            if (tile >= 2 * p && tile < 12) {
+#line 98 "blocks/fused_apply.cuh"
+                const u32(&a)[2][2][4] = halves[i];
 #line 103 "blocks/fused_apply.cuh"
                 // One term after another: products into the same sums are as far apart as can be.
                 u32 b[2][4];
@@ -453,19 +462,12 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                 fused_products<4>(acc, a[1], b);
                 #pragma unroll
                 for (int n = 0; n < 2; n++)
-                    ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * 8192 + 22528);
+                    ldmatrix_x4_trans(b[n], (v1 ^ ((half + n) << 5)) + i * 8192 + 43008);
                 fused_products<4>(acc, a[0], b);
 #line 116 "blocks/fused_apply.cuh"
             }
         }
         fused_partial(red, acc, 4 * half);
-    }
-#line 121 "blocks/fused_apply.cuh"
-    if (late) {
-        mbar_wait_cluster(t_ready, parity);
-        for (int i = (int)threadIdx.x; i < 256; i += 256)
-            cp_async16(to_saddr(t) + 16 * i, late + 16 * i);
-        cp_async_commit();
     }
 #line 128 "blocks/fused_apply.cuh"
     block_sync();
@@ -484,15 +486,15 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
         *(u32x2 *)to = hi;
         *(u32x2 *)(to + 2048) = lo;
     }
-#line 146 "blocks/fused_apply.cuh"
-    if (late)
-        cp_async_wait<0>();
 #line 149 "blocks/fused_apply.cuh"
     block_sync();
 
     // W'^T = W^T T with three products whatever the update takes: they are few, and two roundings more would cost accuracy. A warp forms tiles of 16 x 8;
     // the minus sign makes the second product an accumulation.
     const saddr wa = to_saddr(wp);
+#line 155 "blocks/fused_apply.cuh"
+    if (t_ready)
+        mbar_wait(t_ready, parity);
 #line 161 "blocks/fused_apply.cuh"
     #pragma unroll
     for (int tile = w; tile < 8; tile += 8) {
@@ -542,9 +544,9 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
             ldmatrix_x4(al[mt], wa + 2048 + fused_chunk(mt * 16 + (l & 15), kk * 2 + (l >> 4)));
 #line 208 "blocks/fused_apply.cuh"
         #pragma unroll
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < 2; i++) {
             const int tile = i * 8 + w;
-            if (tile >= 2 * p && tile < 22) {
+            if (tile >= 2 * p && tile < 12) {
                 u32 b[4];
                 ldmatrix_x4(b, (kk ? v2 ^ 32 : v2) + i * 8192);
                 #pragma unroll
@@ -559,7 +561,7 @@ QRS_DEV void fused_apply(fused_tile &c, int p, saddr v, float *red, float *ws, u
                     mma_f16(c[mt][i][1], al[mt], b[2], b[3]);
                 }
                 u32 bl[4];
-                ldmatrix_x4(bl, (kk ? v2 ^ 32 : v2) + 22528 + i * 8192);
+                ldmatrix_x4(bl, (kk ? v2 ^ 32 : v2) + 43008 + i * 8192);
                 #pragma unroll
                 for (int mt = 0; mt < 2; mt++) {
                     mma_f16(c[mt][i][0], a[mt], bl[0], bl[1]);
@@ -703,11 +705,11 @@ QRS_DEV void t_of_panel(const float *gram, const float *tau, float *t)
 
 #line 19 "blocks/fused_t.cuh"
 
-// Four warps, the block's first: their shares of V'V, the 16 x 16 blocks on and above the diagonal, from V's planes (shared memory), to
+// Four warps, the block's last: their shares of V'V, the 16 x 16 blocks on and above the diagonal, from V's planes (shared memory), to
 // red: 4 x 4 KB. Products of the halves that V's planes have.
 QRS_DEV void fused_shares(const u8 *v, int rows, float *red)
 {
-    const int l = lane(), w = (int)warp();
+    const int l = lane(), w = (int)warp() - 4;
     float acc[2][4][4];
     #pragma unroll
     for (int mt = 0; mt < 2; mt++)
@@ -726,7 +728,7 @@ QRS_DEV void fused_shares(const u8 *v, int rows, float *red)
         for (int plane = 0; plane < 2; plane++)
             #pragma unroll
             for (int mt = 0; mt < 2; mt++)
-                ldmatrix_x4_trans(x[plane][mt], (at ^ (32 * mt)) + i * 64 + plane * 22528);
+                ldmatrix_x4_trans(x[plane][mt], (at ^ (32 * mt)) + i * 64 + plane * 43008);
         #pragma unroll
         for (int term = 0; term < 3; term++)
             #pragma unroll
@@ -738,14 +740,18 @@ QRS_DEV void fused_shares(const u8 *v, int rows, float *red)
                 }
     }
 #line 96 "blocks/fused_t.cuh"
-    fused_partial(red, acc, 0);
+    fused_partial(red, acc, 0, w);
 }
 
-// The same warps: T from those shares and tau. s: 32 rows of 36 floats. Planes of fp16 go to `planes` (scratch).
+// The same warps: T from those shares and tau. s: 32 rows of 36 floats. Planes of fp16 go to `planes`.
+#line 101 "blocks/fused_t.cuh"
+// They go to the same place in the other CTAs too, counted on their mbarriers `bar`.
+#line 104 "blocks/fused_t.cuh"
+// What else the warps have to do they do while one of them makes T, and that one, if it is long, after it.
 #line 106 "blocks/fused_t.cuh"
-QRS_DEV void fused_build_t(const float *tau, float *red, float *s, u8 *planes)
+template <class REST> QRS_DEV void fused_build_t(const float *tau, float *red, float *s, u8 *planes, saddr bar, bool long_rest, REST rest)
 {
-    const int w = (int)warp(), thread = (int)threadIdx.x;
+    const int w = (int)warp() - 4, thread = (int)threadIdx.x - 128;
     bar_sync(1, 128);
     #pragma unroll
     for (int i = 0; i < 2; i++) { // the sums; what is below the 16 x 16 blocks of the diagonal nobody reads
@@ -756,6 +762,10 @@ QRS_DEV void fused_build_t(const float *tau, float *red, float *s, u8 *planes)
     bar_sync(1, 128);
 
     float *t = red; // 32 rows of 36 floats
+#line 120 "blocks/fused_t.cuh"
+    const bool later = w == 0 && long_rest;
+    if (!later)
+        rest();
 #line 124 "blocks/fused_t.cuh"
     if (w == 0)
         t_of_panel(s, tau, t);
@@ -772,6 +782,17 @@ QRS_DEV void fused_build_t(const float *tau, float *red, float *s, u8 *planes)
     split_f16(right.z, right.w, hi.w, lo.w);
     *(u32x4 *)(planes + place) = hi;
     *(u32x4 *)(planes + 2048 + place) = lo;
+#line 140 "blocks/fused_t.cuh"
+    #pragma unroll
+    for (int other = 1; other < 2; other++) {
+        const int rank = cluster_rank() ^ other;
+        const u32 to = cluster_map(to_saddr(planes), rank) + place, ready = cluster_map(bar, rank);
+        st_async(to, hi, ready);
+        st_async(to + 2048, lo, ready);
+    }
+#line 149 "blocks/fused_t.cuh"
+    if (later)
+        rest();
 #line 152 "blocks/fused_t.cuh"
 }
 #line 1 "blocks/fused_rows.cuh"
@@ -805,13 +826,13 @@ QRS_DEV float fused_sum(const float *part)
 }
 
 // Dots of xb with the four columns.
-QRS_DEV void fused_dots(float (&d)[4], const float (&xb)[11], const float (&x)[11][4])
+QRS_DEV void fused_dots(float (&d)[4], const float (&xb)[6], const float (&x)[6][4])
 {
     #pragma unroll
     for (int c = 0; c < 4; c++) {
         d[c] = 0.0f;
         #pragma unroll
-        for (int kk = 0; kk < 11; kk++)
+        for (int kk = 0; kk < 6; kk++)
             d[c] = fmaf(xb[kk], x[kk][c], d[c]);
     }
 }
@@ -822,10 +843,10 @@ QRS_CALL void fused_rows(float *panel, int rows, int steps, fused_step *s, float
 {
     const int l = lane(), w = warp(), cg = l & 7, rl = l >> 3, ri = w * 4 + rl;
     const int layers = (rows + 31) / 32;
-    float x[11][4], xb[11], d[4];
+    float x[6][4], xb[6], d[4];
     float *own = panel + ri * 36 + cg;
     #pragma unroll
-    for (int kk = 0; kk < 11; kk++) {
+    for (int kk = 0; kk < 6; kk++) {
         const bool in = kk * 32 + ri < rows;
         #pragma unroll
         for (int c = 0; c < 4; c++)
@@ -860,7 +881,7 @@ QRS_CALL void fused_rows(float *panel, int rows, int steps, fused_step *s, float
         block_sync();
         float squares = fused_sum(part + cj * 12), dn = fused_sum(part + (cj + 1) * 12), alpha = pivot[cj], pn = pivot[cj + 1];
         const float mine = fused_sum(part + l * 12);
-        float dot[4], p[4], next[11];
+        float dot[4], p[4], next[6];
         #pragma unroll
         for (int c = 0; c < 4; c++) {
             dot[c] = shfl(mine, c * 8 + cg);
@@ -870,7 +891,7 @@ QRS_CALL void fused_rows(float *panel, int rows, int steps, fused_step *s, float
             // Rare, and the same for the whole block: either the tail is exactly zero, or the step repeats rescaled.
             float most = 0.0f;
             #pragma unroll
-            for (int kk = 0; kk < 11; kk++)
+            for (int kk = 0; kk < 6; kk++)
                 most = fmaxf(most, fabsf(xb[kk]));
             most = warp_max(most);
             block_sync();
@@ -896,7 +917,7 @@ QRS_CALL void fused_rows(float *panel, int rows, int steps, fused_step *s, float
                     scale = pow2_exponent(fmaxf(most, fabsf(alpha)));
                     const power_of_two shrink = make_power_of_two(-scale);
                     #pragma unroll
-                    for (int kk = 0; kk < 11; kk++) {
+                    for (int kk = 0; kk < 6; kk++) {
                         xb[kk] = times(shrink, xb[kk]);
                         if (cg == cj && (kk >= 1 || kk * 32 + ri >= j)) // entries of R above the pivot keep their scale
                             x[kk][0] = times(shrink, x[kk][0]);
@@ -906,7 +927,7 @@ QRS_CALL void fused_rows(float *panel, int rows, int steps, fused_step *s, float
             }
         }
         #pragma unroll
-        for (int kk = 0; kk < 11; kk++)
+        for (int kk = 0; kk < 6; kk++)
             next[kk] = shfl(cj == 7 ? x[kk][1] : x[kk][0], (l & 24) + ((cj + 1) & 7));
 
         // As make_reflector, but for the Newton steps: rho and step are good to two units in the last place, and tau is made from the
@@ -919,7 +940,7 @@ QRS_CALL void fused_rows(float *panel, int rows, int steps, fused_step *s, float
             if (kk * 32 + ri == j)
                 xb[kk] = copysignf(gap, alpha);
         #pragma unroll
-        for (int kk = 0; kk < 11; kk++)
+        for (int kk = 0; kk < 6; kk++)
             next[kk] = fmaf(-gn, xb[kk], next[kk]);
         #pragma unroll
         for (int kk = 0; kk < 1; kk++)
@@ -937,10 +958,10 @@ QRS_CALL void fused_rows(float *panel, int rows, int steps, fused_step *s, float
             // Finished columns are left alone, not multiplied by zero: the pivot may be NaN.
             const bool touch[2] = {c0 > 0 || cg > cj, c0 + 1 + slot < 4};
             #pragma unroll
-            for (int k0 = 0; k0 < 11; k0 += 3)
+            for (int k0 = 0; k0 < 6; k0 += 3)
                 if (k0 == 0 || k0 < layers) {
                     #pragma unroll
-                    for (int kk = k0; kk < k0 + 3 && kk < 11; kk++)
+                    for (int kk = k0; kk < k0 + 3 && kk < 6; kk++)
                         #pragma unroll
                         for (int c = 0; c < 2; c++) {
                             float &y = x[kk][c0 + c];
@@ -958,7 +979,7 @@ QRS_CALL void fused_rows(float *panel, int rows, int steps, fused_step *s, float
         if (threadIdx.x == 0)
             s->kept[j] = {alpha, squares, zero ? 0.0f : rho, (float)scale};
         #pragma unroll
-        for (int kk = 0; kk < 11; kk++)
+        for (int kk = 0; kk < 6; kk++)
             xb[kk] = next[kk];
         fresh = again = zero = false;
         scale = 0;
@@ -967,7 +988,7 @@ QRS_CALL void fused_rows(float *panel, int rows, int steps, fused_step *s, float
             cj = 0;
             slot++;
             #pragma unroll
-            for (int kk = 0; kk < 11; kk++) {
+            for (int kk = 0; kk < 6; kk++) {
                 const float first = x[kk][0];
                 x[kk][0] = x[kk][1], x[kk][1] = x[kk][2], x[kk][2] = x[kk][3], x[kk][3] = first;
             }
@@ -982,7 +1003,7 @@ QRS_CALL void fused_rows(float *panel, int rows, int steps, fused_step *s, float
         const float rho = j < steps ? s->kept[j].z : 0.0f;
         float *to = panel + ri * 36 + j;
         #pragma unroll
-        for (int kk = 0; kk < 11; kk++) {
+        for (int kk = 0; kk < 6; kk++) {
             const int i = kk * 32 + ri;
             if (i < rows)
                 to[kk * 1152] = i > j ? x[kk][c] * rho : x[kk][c];
@@ -1190,9 +1211,8 @@ QRS_CALL bool gram_recursion(const float *p1, const float *gram_in, float *whole
 // Layout: two warps hold X, and two G, a few pairs ahead, each two with barriers of their own; R's rows are announced by twos of pairs. Thread (ty, tx) of 8 x 8 has rows
 // 2 ty, 2 ty + 1 and those 16 further on, and columns by tx likewise. After eight pairs the threads' first columns are finished: the others come first, and the lower
 // rows, so that a pair's rows and columns are always number 0 and 1 of their owners'. Owners hand rows and columns round through shared memory in the order in which
-// threads hold them ("dealt"). What threads hold of finished columns is left to itself: it is never used, unless KEEP lets
-// the inverses grow there, as if of the identity. A pair's steps on X are 110
-// instructions, at about two cycles each most of their time: hence two pairs a turn, with parities and addresses fixed.
+// threads hold them ("dealt"). What threads hold of finished columns is left to itself: it is never used, unless KEEP lets the inverses grow there, as if of the identity.
+// A pair's steps on X are 110 instructions, at about two cycles each most of their time: hence two pairs a turn, with parities and addresses fixed.
 #line 1 "blocks/gram_sound.cuh"
 // The last word on a panel from its whole Gram matrix (gram_whole.cuh, gram_narrow.cuh).
 //
@@ -1205,7 +1225,7 @@ QRS_DEV bool gram_sound(const float *rv, const float *whole, float *tau)
     tau[col] = r == 0.0f ? 0.0f : fabsf(tau[col]) * rcp_normal(r); // for the test of v'v: what is stored comes from that
     return r == 0.0f ? of == 0.0f && (col == 31 || whole[col + 1] == 0.0f) : r * r >= 1e-6f * of;
 }
-#line 15 "blocks/gram_narrow.cuh"
+#line 14 "blocks/gram_narrow.cuh"
 struct alignas(16) gram_narrow_pivots { // of a pair, by its parity
     float x[2][4][32]; // rows of X, columns of X
     float g[2][2][32]; // rows of G
@@ -1263,7 +1283,7 @@ template <bool KEEP> QRS_DEV void gram_narrow_cholesky(const float *gram, float 
         saddr pivots = to_saddr(s->g);
         #pragma unroll 1
         for (int two = 0; two < 8; two += 2, pivots += 32, diagonal += 32, r += 576) {
-#line 74 "blocks/gram_narrow.cuh"
+#line 73 "blocks/gram_narrow.cuh"
             {
                 const bool own = ty == two + 0;
                 const bool column = KEEP && tx == two + 0;
@@ -1306,7 +1326,7 @@ template <bool KEEP> QRS_DEV void gram_narrow_cholesky(const float *gram, float 
                 sts_if(own, r + 144, {q1 * c1[0], q1 * c1[1], q1 * c1[2], q1 * c1[3]});
                 sts_if(own && tx == ty, diagonal + 0, {q0 * g.x, q0 * g.y, 0.0f, q1 * g1});
             }
-#line 74 "blocks/gram_narrow.cuh"
+#line 73 "blocks/gram_narrow.cuh"
             {
                 const bool own = ty == two + 1;
                 const bool column = KEEP && tx == two + 1;
@@ -1349,7 +1369,7 @@ template <bool KEEP> QRS_DEV void gram_narrow_cholesky(const float *gram, float 
                 sts_if(own, r + 432, {q1 * c1[0], q1 * c1[1], q1 * c1[2], q1 * c1[3]});
                 sts_if(own && tx == ty, diagonal + 16, {q0 * g.x, q0 * g.y, 0.0f, q1 * g1});
             }
-#line 117 "blocks/gram_narrow.cuh"
+#line 116 "blocks/gram_narrow.cuh"
             bar_arrive(announced++, 128);
         }
         gram_halves<KEEP>(y);
@@ -1370,7 +1390,7 @@ template <bool KEEP> QRS_DEV void gram_narrow_jordan(const float *x, const float
     for (int half = 0; half < 2; half++) {
         #pragma unroll 1
         for (int two = 0; two < 8; two += 2, diagonal += 32, r += 576, to += 640) {
-#line 139 "blocks/gram_narrow.cuh"
+#line 138 "blocks/gram_narrow.cuh"
             {
                 const bool rows = ty == two + 0, columns = tx == two + 0;
                 #pragma unroll
@@ -1426,7 +1446,7 @@ template <bool KEEP> QRS_DEV void gram_narrow_jordan(const float *x, const float
                 sts_if(columns, to + 0, {e0[0], rows ? l10 : e0[1], e0[2], e0[3]});
                 sts_if(columns, to + 160, {e1[0], e1[1], e1[2], e1[3]});
             }
-#line 139 "blocks/gram_narrow.cuh"
+#line 138 "blocks/gram_narrow.cuh"
             {
                 const bool rows = ty == two + 1, columns = tx == two + 1;
                 #pragma unroll
@@ -1482,7 +1502,7 @@ template <bool KEEP> QRS_DEV void gram_narrow_jordan(const float *x, const float
                 sts_if(columns, to + 320, {e0[0], rows ? l10 : e0[1], e0[2], e0[3]});
                 sts_if(columns, to + 480, {e1[0], e1[1], e1[2], e1[3]});
             }
-#line 195 "blocks/gram_narrow.cuh"
+#line 194 "blocks/gram_narrow.cuh"
         }
         gram_halves<KEEP>(y);
     }
@@ -1496,9 +1516,10 @@ template <bool KEEP> QRS_DEV void gram_narrow_jordan(const float *x, const float
     }
 }
 
-// Threads of four warps: everything to its place, and R's signs. dealt: R; rv, m: where R above the diagonal and V below, and M, go (m may be dealt's place); from: M, dealt
-// (may be m). Synchronises before it writes, by barrier `bar`; and after.
-QRS_DEV void gram_narrow_place(const float *dealt, float *rv, const float *from, float *m, float *tau, int bar)
+// Threads of four warps: everything to its place, and R's signs. dealt: R; rv, m: where R above the diagonal and V below, and M, go (m may be dealt's place);
+// from: M, dealt (may be m). Synchronises before it writes, by barrier `bar`; and after.
+QRS_DEV void gram_narrow_place(const float *dealt, float *rv, const float *from,
+                               float *m, float *tau, int bar)
 {
     // Columns 8 q.. of a row by a thread. A late row was dealt without the first half of its columns.
     const int tid = threadIdx.x & 127, row = tid >> 2, q = tid & 3, half = row >> 4, of = q >> 1;
@@ -1587,7 +1608,7 @@ QRS_DEV void gram_product(const float *tile, int tile0, float *red)
 #line 36 "blocks/gram_panel.cuh"
     const float *at = tile + fused_place();
     #pragma unroll 1
-    for (int i = (int)warp(); i < 22; i += 8, at += 4608) {
+    for (int i = (int)warp(); i < 12; i += 8, at += 4608) {
         if (i < tile0 - 2)
             continue;
         #pragma unroll
@@ -1667,13 +1688,13 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
     #pragma unroll
     for (int mt = 0; mt < 2; mt++)
         #pragma unroll
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < 2; i++)
             #pragma unroll
             for (int n = 0; n < 2; n++)
                 #pragma unroll
                 for (int e = 0; e < 4; e++)
                     v[mt][i][n][e] = 0.0f;
-    if (tile0 + 2 >= 22) // nothing lies below the top block
+    if (tile0 + 2 >= 12) // nothing lies below the top block
         return;
     #pragma unroll 4
     for (int kk = 0; kk < 4; kk++) {
@@ -1684,9 +1705,9 @@ QRS_DEV void gram_apply(fused_tile &v, const float *panel, int tile0, const floa
             for (int e = 0; e < 4; e++)
                 gram_split(m[(kk * 8 + q + (e >> 1) * 4) * 40 + mt * 16 + g + (e & 1) * 8], h[mt][e], lo[mt][e]);
         #pragma unroll
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < 2; i++) {
             const int tile = i * 8 + (int)warp();
-            if (tile < tile0 + 2 || tile >= 22)
+            if (tile < tile0 + 2 || tile >= 12)
                 continue;
             u32 bh[2][2], bl[2][2];
             #pragma unroll
@@ -1713,7 +1734,7 @@ QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s)
 {
 #line 170 "blocks/gram_panel.cuh"
     // Not where a column's weight is in the top block: what is below would be a small part of what is squared.
-    if (352 - first >= 48) {
+    if (176 - first >= 48) {
         static_assert(sizeof s->buffers >= sizeof(gram_narrow_pivots), "they take its place");
         const bool light = warp_all(s->gram[lane() * 37] >= 0x1p-3f * s->rv[lane() * 37]);
         bar_sync(1, 128); // R takes the place of what was looked at
@@ -1727,7 +1748,7 @@ QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s)
         }
     }
 #line 185 "blocks/gram_panel.cuh"
-    const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, s->tau, 352 - first, first + 32 >= 352, 128);
+    const bool good = gram_recursion(panel, s->gram, s->whole, &s->buffers, s->m, s->rv, s->tau, 176 - first, first + 32 >= 176, 128);
     if (threadIdx.x < 32) {
         const int l = lane();
         const float left = warp_max((s->whole[l] + s->whole[32 + l]) + (s->whole[64 + l] + s->whole[96 + l]));
@@ -1740,22 +1761,22 @@ QRS_DEV void gram_factor(const float *panel, int first, gram_shared *s)
 // Otherwise the panel holds R on and above the diagonal, V below, and tau (shared) its scalars. Synchronises; the caller does once more after.
 #line 197 "blocks/gram_panel.cuh"
 // v: where V's planes go (fused_reflectors), or null. They are made before V is known to be good; as soon as it is, leave() may send them, by bulk copies, too.
+#line 200 "blocks/gram_panel.cuh"
+// Meanwhile, once they are there, the last four warps, which have the fewest rows, can look at them. These have not given V2's rows, in c, to the panel on return.
 #line 202 "blocks/gram_panel.cuh"
-template <class LEAVE> QRS_DEV bool gram_finish(float *panel, int first, gram_shared *s, float *tau, u8 *v, LEAVE leave)
+template <class LEAVE, class MEANWHILE> QRS_DEV bool gram_finish(fused_tile &c, float *panel, int first, gram_shared *s, float *tau, u8 *v, LEAVE leave, MEANWHILE meanwhile)
 {
     const int l = lane(), w = warp(), tile0 = first / 16;
     if (!s->good)
         return false;
-#line 208 "blocks/gram_panel.cuh"
-    fused_tile c;
 #line 210 "blocks/gram_panel.cuh"
     gram_apply(c, panel, tile0, s->m);
 #line 212 "blocks/gram_panel.cuh"
     if (v) {
         const saddr to = to_saddr(v) + (16 * w - first) * 64 + fused_chunk(l & 7, l >> 3);
         #pragma unroll
-        for (int i = 0; i < 3; i++)
-            if (i * 8 + w >= tile0 + 2 && i * 8 + w < 22)
+        for (int i = 0; i < 2; i++)
+            if (i * 8 + w >= tile0 + 2 && i * 8 + w < 12)
                 #pragma unroll
                 for (int n = 0; n < 2; n++) {
                     u32 hi[4], lo[4];
@@ -1766,7 +1787,7 @@ template <class LEAVE> QRS_DEV bool gram_finish(float *panel, int first, gram_sh
                     }
                     stmatrix_x4_trans(to + i * 8192 + n * 512, hi);
 #line 227 "blocks/gram_panel.cuh"
-                    stmatrix_x4_trans(to + i * 8192 + n * 512 + 22528, lo);
+                    stmatrix_x4_trans(to + i * 8192 + n * 512 + 43008, lo);
 #line 229 "blocks/gram_panel.cuh"
                 }
         // The top block, four columns a thread.
@@ -1784,7 +1805,7 @@ template <class LEAVE> QRS_DEV bool gram_finish(float *panel, int first, gram_sh
             u8 *at = v + fused_chunk(row, j >> 3) + (j & 4) * 2;
             *(u32x2 *)at = hi;
 #line 245 "blocks/gram_panel.cuh"
-            *(u32x2 *)(at + 22528) = lo;
+            *(u32x2 *)(at + 43008) = lo;
 #line 247 "blocks/gram_panel.cuh"
         }
 #line 250 "blocks/gram_panel.cuh"
@@ -1798,7 +1819,7 @@ template <class LEAVE> QRS_DEV bool gram_finish(float *panel, int first, gram_sh
     for (int u = 0; u < 4; u++) {
         float part[4] = {0.0f, 0.0f, 0.0f, 0.0f}; // short chains: tau is only as good as this sum
         #pragma unroll
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < 2; i++)
             #pragma unroll
             for (int n = 0; n < 2; n++)
                 #pragma unroll
@@ -1818,8 +1839,12 @@ template <class LEAVE> QRS_DEV bool gram_finish(float *panel, int first, gram_sh
         top = i > l ? fmaf(s->rv[i * 36 + l], s->rv[i * 36 + l], top) : top;
     s->norms[8 + w][l] = top;
     block_sync();
-#line 287 "blocks/gram_panel.cuh"
-    {
+#line 281 "blocks/gram_panel.cuh"
+    if (v && w >= 4) {
+        meanwhile();
+        bar_wait(13, 256);
+        return s->fine;
+    } else {
 #line 289 "blocks/gram_panel.cuh"
         float part[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
         #pragma unroll
@@ -1827,9 +1852,14 @@ template <class LEAVE> QRS_DEV bool gram_finish(float *panel, int first, gram_sh
             part[u & 7] += s->norms[u][l];
         const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
         const float t = s->tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
-        const bool good = warp_all(t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.0001f && off * fminf(0x1p-6f * s->left, 1.0f) <= (352 - first < 64 ? 9.91232e-06f : 2.47808e-06f)));
+        const bool good = warp_all(t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.0001f && off * fminf(0x1p-6f * s->left, 1.0f) <= (176 - first < 64 ? 4e-06f : 1e-06f)));
         if (w == 0 && good)
             tau[l] = t == 0.0f ? 0.0f : div_rn(2.0f, square); // of the v that is stored
+#line 299 "blocks/gram_panel.cuh"
+        if (threadIdx.x == 0)
+            s->fine = good;
+        if (v)
+            bar_arrive(13, 256);
 #line 304 "blocks/gram_panel.cuh"
         if (!good)
             return false;
@@ -1839,7 +1869,12 @@ template <class LEAVE> QRS_DEV bool gram_finish(float *panel, int first, gram_sh
     }
 
 #line 312 "blocks/gram_panel.cuh"
-    if (const int e = (int)threadIdx.x + 0; true) {
+    if (const int e = (int)threadIdx.x + 0; w < 4) {
+        const int at = (e >> 3) * 36 + (e & 7) * 4;
+        *(f32x4 *)(panel + at) = *(const f32x4 *)(s->rv + at);
+    }
+#line 312 "blocks/gram_panel.cuh"
+    if (const int e = (int)threadIdx.x + 128; w < 4) {
         const int at = (e >> 3) * 36 + (e & 7) * 4;
         *(f32x4 *)(panel + at) = *(const f32x4 *)(s->rv + at);
     }
@@ -1862,144 +1897,75 @@ struct fused_matrix {
     u8 *v, *t;  // scratch
     u32 zero;   // bit p: panel p was zero throughout, so it has no reflectors (of this CTA's panels)
     u32 parity; // of the panels' mbarriers
-#line 14 "blocks/fused_walk.cuh"
-    u32 full;   // bit s: parity of stage s's next copy
-    int known;  // V and T of the panels before this one have been waited for
 #line 17 "blocks/fused_walk.cuh"
 };
 
 // Byte offset of panel p's trapezoid among those before it (one plane).
-QRS_DEV int fused_trapezoid(int p) { return (p * 352 - 16 * p * (p - 1)) * 64; }
-#line 27 "blocks/fused_walk.cuh"
-QRS_DEV saddr fused_full(int stage) { return to_saddr(dynamic_smem() + 103168) + 8 * stage; } // completes when a stage's copy is there
+QRS_DEV int fused_trapezoid(int p) { return (p * 192 - 16 * p * (p - 1)) * 64; }
+#line 22 "blocks/fused_walk.cuh"
+QRS_DEV u8 *fused_v(int p) { return dynamic_smem() + 0 + fused_trapezoid(p); }
+QRS_DEV u8 *fused_t(int p) { return dynamic_smem() + 86016 + p * 4096; }
 
-#line 30 "blocks/fused_walk.cuh"
-// Starts the copy of panel p's V and T from scratch into a stage that all are done with; without_t: T is not there yet.
-#line 32 "blocks/fused_walk.cuh"
-// The last warp does it, which has the fewest row tiles. fresh: plain writes made what is fetched, or what it takes the place of, since this thread's last fence.
-#line 34 "blocks/fused_walk.cuh"
-QRS_DEV void fused_fetch(const fused_matrix &matrix, int stage, int p, bool without_t, bool fresh)
-{
-    const u8 *from = matrix.v + fused_trapezoid(p);
-    const saddr v = to_saddr(dynamic_smem() + 0) + stage * 45056, t = to_saddr(dynamic_smem() + 90112) + stage * 4096;
-#line 39 "blocks/fused_walk.cuh"
-    if (threadIdx.x == 224) {
-        const u32 bytes = (352 - 32 * p) * 64;
-        if (fresh)
-            fence_async();
-        mbar_expect(fused_full(stage), 2 * bytes + (without_t ? 0 : 4096));
-        bulk_load(v, from, bytes, fused_full(stage));
-#line 46 "blocks/fused_walk.cuh"
-        bulk_load(v + 22528, from + 135168, bytes, fused_full(stage));
-#line 48 "blocks/fused_walk.cuh"
-        if (!without_t)
-            bulk_load(t, matrix.t + p * 4096, 4096, fused_full(stage));
-    }
-#line 64 "blocks/fused_walk.cuh"
-}
 #line 66 "blocks/fused_walk.cuh"
 
 #line 68 "blocks/fused_walk.cuh"
 // Places in each CTA of the cluster.
-QRS_DEV saddr fused_ready(int p) { return to_saddr(dynamic_smem() + 102912) + 8 * p; }
-QRS_DEV saddr fused_t_ready(int p) { return to_saddr(dynamic_smem() + 103000) + 8 * p; }
-#line 107 "blocks/fused_walk.cuh"
-QRS_DEV float *fused_skipped(int p) { return (float *)(dynamic_smem() + 103088) + p; } // not 0: the panel has no reflectors
-
-#line 110 "blocks/fused_walk.cuh"
-// Panel k leaves, by one thread, from planes that are there for bulk copies.
-QRS_DEV void fused_send(const fused_matrix &matrix, int k, const u8 *planes)
+QRS_DEV saddr fused_ready(int p) { return to_saddr(dynamic_smem() + 115200) + 8 * p; }
+QRS_DEV saddr fused_t_ready(int p) { return to_saddr(dynamic_smem() + 115248) + 8 * p; }
+#line 72 "blocks/fused_walk.cuh"
+// Before a matrix: what the panels of the other CTAs will bring.
+QRS_DEV void fused_expect()
 {
-    u8 *to = matrix.v + fused_trapezoid(k);
-    #pragma unroll
-    for (int plane = 0; plane < 2; plane++)
-        bulk_store(to + plane * 135168, to_saddr(planes) + plane * 22528, (352 - 32 * k) * 64);
-    bulk_commit();
-}
-// It says so when all has left; skipped: that there is nothing.
-QRS_DEV void fused_sent(int k, bool skipped)
-{
-    bulk_wait<0>();
-    #pragma unroll
-    for (int rank = 0; rank < 2; rank++) {
-        sts_remote(cluster_map(to_saddr(fused_skipped(k)), rank), skipped ? 1.0f : 0.0f);
-        mbar_arrive_remote(cluster_map(fused_ready(k), rank));
+    const int p = (int)threadIdx.x;
+    if (p < 5 && p % 2 != cluster_rank()) {
+        mbar_expect(fused_ready(p), (192 - 32 * p) * 128);
+        mbar_expect(fused_t_ready(p), 4096);
     }
 }
-#line 130 "blocks/fused_walk.cuh"
-// What the team wrote is there for all that wait for bar.
-QRS_DEV void fused_announce(fused_team team, saddr bar)
+#line 82 "blocks/fused_walk.cuh"
+// Panel k leaves, by one thread, from planes that are there for bulk copies.
+QRS_DEV void fused_send(int k)
 {
-    fused_sync(team);
-    if (team.thread < 2)
-        mbar_arrive_remote(cluster_map(bar, team.thread));
+    #pragma unroll
+    for (int other = 1; other < 2; other++) {
+        const int rank = cluster_rank() ^ other;
+        const saddr from = to_saddr(fused_v(k));
+        const u32 to = cluster_map(from, rank), ready = cluster_map(fused_ready(k), rank);
+        #pragma unroll
+        for (int plane = 0; plane < 2; plane++)
+            bulk_send(to + plane * 43008, from + plane * 43008, (192 - 32 * k) * 64, ready);
+    }
 }
-// After a matrix: every panel was announced, also those that were not needed here.
+#line 96 "blocks/fused_walk.cuh"
+// After it: everything has come, also what was not needed here.
 QRS_DEV void fused_came(u32 parity)
 {
     #pragma unroll 1
-    for (int p = 0; p < 10; p++) {
-        mbar_wait_cluster(fused_ready(p), parity);
-        mbar_wait_cluster(fused_t_ready(p), parity);
-    }
+    for (int p = 0; p < 5; p++)
+        if (p % 2 != cluster_rank()) {
+            mbar_wait(fused_ready(p), parity);
+            mbar_wait(fused_t_ready(p), parity);
+        }
 }
 #line 156 "blocks/fused_walk.cuh"
 
-#line 158 "blocks/fused_walk.cuh"
-// Waits for panel p, with_t: for its T too. Returns whether it has reflectors.
-QRS_DEV bool fused_arrived(const fused_matrix &matrix, int p, bool with_t)
-{
-    if (p >= matrix.known) {
-        mbar_wait_cluster(fused_ready(p), matrix.parity);
-        if (with_t)
-            mbar_wait_cluster(fused_t_ready(p), matrix.parity);
-    }
-    return *fused_skipped(p) == 0.0f;
-}
-// Starts the fetch of the first panel for block k if that is there for sure, as those up to the one this CTA made last are. Returns whether it did.
-QRS_DEV bool fused_fetch_first(const fused_matrix &matrix, int k)
-{
-    const bool comes = k >= 2 && fused_arrived(matrix, 0, true);
-    if (comes)
-        fused_fetch(matrix, 0, 0, false, true);
-    return comes;
-}
 #line 177 "blocks/fused_walk.cuh"
 
-// Applies panels 0 .. k-1 to block k; first: what fused_fetch_first said. sums: W x 4 KB + 4,608 + 2,048 bytes a plane, for partial sums; every thread is done with them on return.
-QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matrix, bool first)
+// Applies panels 0 .. k-1 to block k. sums: W x 4 KB + 4,608 + 2,048 bytes a plane, for partial sums; every thread is done with them on return.
+QRS_DEV void fused_update(fused_tile &c, int k, float *sums, fused_matrix &matrix)
 {
-    const int done = k < 11 ? k : 11;
+    const int done = k < 6 ? k : 6;
     float *ws = sums + 8192;
     u8 *wp = (u8 *)sums + 37376;
-#line 199 "blocks/fused_walk.cuh"
-    const saddr v = to_saddr(dynamic_smem() + 0);
-    const u8 *t = dynamic_smem() + 90112;
-#line 202 "blocks/fused_walk.cuh"
-    // Panels up to this CTA's last block come a stage ahead, T with V; the others are late, and T of one later than its V. A stage's first copy takes the
-    // place of sums or of the recursion's state (fresh: bit s for a stage without a copy yet), and what was not known is news.
+#line 185 "blocks/fused_walk.cuh"
     #pragma unroll 1
-    for (int p = 0, stage = 0, here = first ? 0 : -1, fresh = first ? 2 : 3; p < done; p++) {
-        const bool late = p > k - 2;
-        if (!fused_arrived(matrix, p, !late))
+    for (int p = 0; p < done; p++) {
+        const bool own = p % 2 == cluster_rank();
+        if (own && (matrix.zero >> p & 1))
             continue;
-        if (here != p)
-            fused_fetch(matrix, stage, p, late, fresh >> stage & 1 || p >= matrix.known);
-        fresh &= 2 - stage;
-#line 213 "blocks/fused_walk.cuh"
-        if (p + 1 < done && p + 1 <= k - 2 && fused_arrived(matrix, p + 1, true)) {
-            here = p + 1;
-            fused_fetch(matrix, stage ^ 1, here, false, fresh >> (stage ^ 1) & 1 || here >= matrix.known);
-            fresh = 0;
-        }
-#line 219 "blocks/fused_walk.cuh"
-        mbar_wait(fused_full(stage), matrix.full >> stage & 1);
-        matrix.full ^= 1u << stage;
-        fused_apply(c, p, v + stage * 45056, sums, ws, wp, t + stage * 4096, fused_t_ready(p), matrix.parity, late ? matrix.t + p * 4096 : nullptr);
-        block_sync();
-        stage ^= 1;
+        fused_apply(c, p, to_saddr(fused_v(p)), sums, ws, wp, fused_t(p), own ? 0 : fused_ready(p), own ? 0 : fused_t_ready(p), matrix.parity);
     }
-    matrix.known = done;
+    block_sync();
 #line 252 "blocks/fused_walk.cuh"
 }
 #line 1 "blocks/fused_narrow_kernel.cuh"
@@ -2019,50 +1985,48 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 #line 15 "blocks/fused_narrow_kernel.cuh"
     u8 *smem = dynamic_smem();
 #line 17 "blocks/fused_narrow_kernel.cuh"
-    gram_shared *gs = (gram_shared *)(smem + 0);
+    gram_shared *gs = (gram_shared *)(smem + 156928);
 #line 19 "blocks/fused_narrow_kernel.cuh"
     const int tid = (int)threadIdx.x;
     const i64 unit = blockIdx.x / 2; // the CTAs that share a matrix
-    fused_matrix matrix = {v_scratch + unit * 270336, t_scratch + unit * 45056, 0, 0, 0, 0};
+    fused_matrix matrix = {v_scratch + unit * 0, t_scratch + unit * 0, 0, 0};
 #line 23 "blocks/fused_narrow_kernel.cuh"
     const int rank = cluster_rank();
 #line 25 "blocks/fused_narrow_kernel.cuh"
     i64 b = unit;
     int k = rank, flags = 0, turn = 0;
-    fused_request(fused_all(), (float *)(smem + 124288), a + b * stride_a, lda, 32 * k);
+    fused_request(fused_all(), (float *)(smem + 177024), a + b * stride_a, lda, 32 * k);
     cp_async_commit();
 #line 30 "blocks/fused_narrow_kernel.cuh"
-    float *found_by = (float *)(smem + 103132); // what all CTAs found, in that of rank 0; matrices take turns
+    float *found_by = (float *)(smem + 115320); // what all CTAs found, in that of rank 0; matrices take turns
     if (tid == 0) { // one after another: racecheck takes an instruction that sets up several for writes of warps that pass it by
         #pragma unroll 1
-        for (int i = 0; i < 22; i++)
+        for (int i = 0; i < 12; i++)
             mbar_init(fused_ready(i), 1);
-#line 36 "blocks/fused_narrow_kernel.cuh"
-        #pragma unroll 1
-        for (int i = 0; i < 2; i++)
-            mbar_init(fused_full(i), 1);
 #line 40 "blocks/fused_narrow_kernel.cuh"
     }
     fence_mbar_init();
     cluster_sync();
+#line 44 "blocks/fused_narrow_kernel.cuh"
+    fused_expect();
 #line 48 "blocks/fused_narrow_kernel.cuh"
     cp_async_wait<0>();
     block_sync();
     int unused;
-    fused_exponents(fused_all(), (float *)(smem + 124288), (fused_scales *)(smem + 102400), (fused_largest *)(smem + 98304), unused);
+    fused_exponents(fused_all(), (float *)(smem + 177024), (fused_scales *)(smem + 114688), (fused_largest *)(smem + 110592), unused);
     block_sync();
 #line 54 "blocks/fused_narrow_kernel.cuh"
     #pragma unroll 1
     while (b < batch) { // a column block a turn
-        const int first = 32 * k, rows = 352 - first;
-        float *tile = (float *)(smem + 124288 + turn * 50688), *panel = tile + first * 36;
-        float *sums = tile; // where C is while in registers, or beside it
-        fused_scales *scales = (fused_scales *)(smem + 102400 + turn * 132);
-        float *stau = (float *)(smem + 102144) + 32 * turn;
+        const int first = 32 * k, rows = 192 - first;
+        float *tile = (float *)(smem + 177024 + turn * 27648), *panel = tile + first * 36;
+        float *sums = (float *)(smem + 115456); // where C is while in registers, or beside it
+        fused_scales *scales = (fused_scales *)(smem + 114688 + turn * 132);
+        float *stau = (float *)(smem + 114432) + 32 * turn;
 #line 62 "blocks/fused_narrow_kernel.cuh"
         const int found = scales->found, ex = scales->exponent[lane()];
 #line 69 "blocks/fused_narrow_kernel.cuh"
-        const bool filled = found != 0, factor = filled && k < 11;
+        const bool filled = found != 0, factor = filled && k < 6;
         flags |= found >> 1;
         if (filled) {
             fused_tile c;
@@ -2070,12 +2034,10 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             if (k == 0)
                 fused_scale(tile, ex);
             else {
-#line 81 "blocks/fused_narrow_kernel.cuh"
-                const bool first_there = fused_fetch_first(matrix, k);
 #line 83 "blocks/fused_narrow_kernel.cuh"
                 fused_take(c, tile, ex);
                 block_sync(); // partial sums go where the tile lies
-                fused_update(c, k, sums, matrix, first_there);
+                fused_update(c, k, sums, matrix);
 #line 87 "blocks/fused_narrow_kernel.cuh"
                 fused_give(c, tile, 0);
 #line 89 "blocks/fused_narrow_kernel.cuh"
@@ -2085,16 +2047,16 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
 #line 94 "blocks/fused_narrow_kernel.cuh"
             if (factor) {
                 if (rows > 32) {
-                    gram_product(tile, 2 * k + 2, (float *)(smem + 45056));
+                    gram_product(tile, 2 * k + 2, (float *)(smem + 115456));
                     block_sync();
-                    gram_total((float *)(smem + 45056), gs->gram, gs->rv);
+                    gram_total((float *)(smem + 115456), gs->gram, gs->rv);
                 } else
                     gram_none(gs->gram);
                 block_sync();
             }
 #line 107 "blocks/fused_narrow_kernel.cuh"
         } else {
-            if (k < 11) { // a zero block stays zero under any reflector
+            if (k < 6) { // a zero block stays zero under any reflector
                 matrix.zero |= 1u << k;
                 if (tid < 32)
                     stau[tid] = 0.0f;
@@ -2103,7 +2065,7 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             block_sync(); // the block before it has left
 #line 116 "blocks/fused_narrow_kernel.cuh"
         }
-        const bool last = k + 2 >= 11;
+        const bool last = k + 2 >= 6;
         const i64 b_next = last ? b + gridDim.x / 2 : b;
         const int k_next = last ? rank : k + 2;
 #line 129 "blocks/fused_narrow_kernel.cuh"
@@ -2114,70 +2076,78 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             const int number = ((int)warp() >> 2) * 2 - 2 + ((int)warp() & 1);
             const fused_team side = {32 * number + (int)lane(), 64, number, 2, 2};
             if (b_next < batch) {
-                float *other = (float *)(smem + 124288 + (turn ^ 1) * 50688);
+                float *other = (float *)(smem + 177024 + (turn ^ 1) * 27648);
                 fused_request(side, other, a + b_next * stride_a, lda, 32 * k_next);
                 cp_async_commit();
                 cp_async_wait<0>();
                 fused_sync(side);
-                fused_exponents(side, other, (fused_scales *)(smem + 102400 + (turn ^ 1) * 132), (fused_largest *)(smem + 98304), unused); // no panel goes by rows now
+                fused_exponents(side, other, (fused_scales *)(smem + 114688 + (turn ^ 1) * 132), (fused_largest *)(smem + 110592), unused); // no panel goes by rows now
             }
         }
         block_sync();
 #line 159 "blocks/fused_narrow_kernel.cuh"
-        u8 *planes = smem + 45056;
-        bool left = k >= 10;
+        u8 *planes = fused_v(k);
+        bool left = k >= 5;
 #line 163 "blocks/fused_narrow_kernel.cuh"
         const auto send = [&] { // by a warp that does not make T
-            if (tid == 224 && !left)
-                fused_send(matrix, k, planes);
+            if (tid == 96 && !left)
+                fused_send(k);
         };
+#line 171 "blocks/fused_narrow_kernel.cuh"
+        fused_tile v2;
+        bool by_gram = false, given = false; // given: V2's rows are, but for those of the warps that make T
 #line 174 "blocks/fused_narrow_kernel.cuh"
         if (factor) {
-#line 181 "blocks/fused_narrow_kernel.cuh"
-            const bool by_gram = gram_finish(panel, first, gs, stau, left ? nullptr : planes, send);
+#line 177 "blocks/fused_narrow_kernel.cuh"
+            const auto shares = [&] { fused_shares(planes, rows, (float *)(smem + 115456)); };
+            by_gram = gram_finish(v2, panel, first, gs, stau, left ? nullptr : planes, send, shares);
+            given = by_gram && !left;
 #line 183 "blocks/fused_narrow_kernel.cuh"
             if (!by_gram)
                 flags |= 2;
             if (!by_gram)
 #line 187 "blocks/fused_narrow_kernel.cuh"
-            fused_rows(panel, rows, 352 - first < 32 ? 352 - first : 32, (fused_step *)(smem + 98304), stau);
-#line 192 "blocks/fused_narrow_kernel.cuh"
-            if (by_gram && !left && warp() < 4)
-                bar_arrive(14, 256); // T needs nothing of the panel
-            else
-                bar_sync(14, 256);
+            fused_rows(panel, rows, 176 - first < 32 ? 176 - first : 32, (fused_step *)(smem + 110592), stau);
+#line 189 "blocks/fused_narrow_kernel.cuh"
+            if (!given)
+                block_sync();
 #line 200 "blocks/fused_narrow_kernel.cuh"
             left = left || by_gram;
 #line 202 "blocks/fused_narrow_kernel.cuh"
         }
 #line 204 "blocks/fused_narrow_kernel.cuh"
-        if (!left && filled) { // by rows
+        if (!left && true) { // a panel of zeros, or by rows
             fused_reflectors(fused_all(), panel, rows, planes);
 #line 207 "blocks/fused_narrow_kernel.cuh"
             fence_async_shared();
 #line 209 "blocks/fused_narrow_kernel.cuh"
             block_sync();
             send();
+#line 212 "blocks/fused_narrow_kernel.cuh"
+            if (warp() >= 4)
+                fused_shares(planes, rows, (float *)(smem + 115456));
 #line 215 "blocks/fused_narrow_kernel.cuh"
         }
-#line 218 "blocks/fused_narrow_kernel.cuh"
-        if (k < 10 && tid == 224)
-            fused_sent(k, !filled);
 #line 222 "blocks/fused_narrow_kernel.cuh"
         // T. The next barrier of the block, behind what of the next block needs neither, ends it.
 #line 235 "blocks/fused_narrow_kernel.cuh"
-        if (k < 10 && warp() < 4) {
-            if (filled) {
-#line 238 "blocks/fused_narrow_kernel.cuh"
-                fused_shares(planes, rows, (float *)(smem + 103296));
-#line 249 "blocks/fused_narrow_kernel.cuh"
-                fused_build_t(stau, (float *)(smem + 103296), (float *)(smem + 103296) + 4096, matrix.t + k * 4096);
+        if (k < 5 && warp() >= 4) {
+            if (true) {
+#line 241 "blocks/fused_narrow_kernel.cuh"
+                const auto rest = [&] {
+                    if (given) {
+                        fused_give(v2, tile, 2 * k + 2);
+                        bar_arrive(14, 256);
+                    }
+                };
+                fused_build_t(stau, (float *)(smem + 115456), (float *)(smem + 115456) + 4096, fused_t(k), fused_t_ready(k), 2 * k + 2 <= 4, rest);
 #line 251 "blocks/fused_narrow_kernel.cuh"
             }
-#line 253 "blocks/fused_narrow_kernel.cuh"
-            fused_announce({tid, 128, (int)warp(), 4, 1}, fused_t_ready(k));
 #line 255 "blocks/fused_narrow_kernel.cuh"
         }
+#line 261 "blocks/fused_narrow_kernel.cuh"
+        if (given && warp() < 4)
+            bar_sync(14, 256); // the others have given their rows
 #line 265 "blocks/fused_narrow_kernel.cuh"
         if (last) { // said before this block leaves, or it would wait for that
             if (tid == 0)
@@ -2187,13 +2157,15 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
         }
 #line 273 "blocks/fused_narrow_kernel.cuh"
         // Who does not make T.
-        const fused_team writers = k < 10 ? fused_team{tid - 128, 128, (int)warp() - 4, 4, 2} : fused_all();
-        if (writers.thread >= 0)
+        const fused_team writers = k < 5 ? fused_team{tid, 128, (int)warp(), 4, 2} : fused_all();
+        if (writers.thread < writers.threads)
             fused_leave(writers, tile, h + b * stride_h, ldh, k, scales->exponent, tau + b * stride_tau, stau);
 #line 295 "blocks/fused_narrow_kernel.cuh"
         if (last) {
 #line 297 "blocks/fused_narrow_kernel.cuh"
             cluster_wait(); // nobody writes over V while it is applied elsewhere
+#line 299 "blocks/fused_narrow_kernel.cuh"
+            fused_expect();
 #line 301 "blocks/fused_narrow_kernel.cuh"
             if (info && rank == 0 && tid == 0) {
                 for (int i = 0; i < 2; i++)
@@ -2202,8 +2174,6 @@ QRS_KERNEL(fused, 256, 1)(const float *a, i64 lda, i64 stride_a, float *h, i64 l
             }
             matrix.parity ^= 1;
             matrix.zero = 0;
-#line 309 "blocks/fused_narrow_kernel.cuh"
-            matrix.known = 0;
 #line 316 "blocks/fused_narrow_kernel.cuh"
             flags = 0;
         }
