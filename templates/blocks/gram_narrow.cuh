@@ -204,6 +204,9 @@ template <bool KEEP> QRS_DEV void gram_narrow_jordan(const float *x, const float
     }
 }
 
+// 1 / n of a row, on the diagonal of M as it is dealt; its sign is X's.
+QRS_DEV float gram_narrow_pivot(const float *m, int row) { return m[row * ${LDM} + (row >> 1 & 7) * 4 + (row & 1)]; }
+
 // Threads of four warps: everything to its place, and R's signs. dealt: R; rv, m: where R above the diagonal and V below, and M, go (m may be dealt's place);
 // from: M, dealt (may be m).${WHOLE and " diagonal: R's, by pairs, which KEEP leaves only there." or ""} Synchronises before it writes, by barrier `bar`; and after.
 ${WHOLE and "QRS_CALL" or "QRS_DEV"} void gram_narrow_place(const float *dealt,${WHOLE and " const float (*diagonal)[4]," or ""} float *rv, const float *from,
@@ -212,7 +215,7 @@ ${WHOLE and "QRS_CALL" or "QRS_DEV"} void gram_narrow_place(const float *dealt,$
     // Columns 8 q.. of a row by a thread. A late row was dealt without the first half of its columns.
     const int tid = threadIdx.x & 127, row = tid >> 2, q = tid & 3, half = row >> 4, of = q >> 1;
     dealt += row * ${LD} + 16 * (q & 1) + (half ? 0 : 2 * of);
-    const float inv = from[row * ${LDM} + (row >> 1 & 7) * 4 + (row & 1)], sign = -copysignf(1.0f, inv); // 1 / n, on M's diagonal
+    const float inv = gram_narrow_pivot(from, row), sign = -copysignf(1.0f, inv);
     from += 8 * q * ${LDM} + (row >> 1 & 7) * 4 + 2 * (half ^ of) + (row & 1);
     float r[8], v[8];
     #pragma unroll

@@ -29,7 +29,7 @@ QRS_CALL bool gram_whole(float *rv, float *gram, float *half, float *whole, gram
     const int tid = threadIdx.x, w = shfl((int)warp(), 0);
     float *x12 = rv + 32, *x21 = rv + 32 * ${LD}, *x22 = x21 + 32, *g12 = gram + 32, *g21 = gram + 32 * ${LD}, *g22 = g21 + 32;
     float *kept = half + 32, *low = half + 32 * ${LD}, *r12 = low + 32; // (R11 - X11)^-1, R11^-T, R12 without its signs
-    // Of R12's and X12's: four of a row's entries twice, 16 rows apart; M11's diagonal, dealt, has the signs.
+    // Of R12's and X12's: four of a row's entries twice, 16 rows apart.
     const int row = tid >> 3 & 15, col = (tid & 7) * 4;
     bool good = true;
     #pragma unroll 1
@@ -60,7 +60,7 @@ QRS_CALL bool gram_whole(float *rv, float *gram, float *half, float *whole, gram
             #pragma unroll
             for (int i = 0; i < 2; i++) {
                 const int of = row + 16 * i;
-                sign[i] = copysignf(1.0f, half[of * ${LD} + (of >> 1 & 7) * 4 + (of & 1)]);
+                sign[i] = copysignf(1.0f, gram_narrow_pivot(half, of));
                 const f32x4 r = *(const f32x4 *)(r12 + of * ${LD} + col);
                 f32x4 *x = (f32x4 *)(x12 + of * ${LD} + col);
                 *x = {fmaf(sign[i], r.x, x->x), fmaf(sign[i], r.y, x->y), fmaf(sign[i], r.z, x->z), fmaf(sign[i], r.w, x->w)};

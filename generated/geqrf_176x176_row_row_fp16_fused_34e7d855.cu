@@ -1516,6 +1516,9 @@ template <bool KEEP> QRS_DEV void gram_narrow_jordan(const float *x, const float
     }
 }
 
+// 1 / n of a row, on the diagonal of M as it is dealt; its sign is X's.
+QRS_DEV float gram_narrow_pivot(const float *m, int row) { return m[row * 40 + (row >> 1 & 7) * 4 + (row & 1)]; }
+
 // Threads of four warps: everything to its place, and R's signs. dealt: R; rv, m: where R above the diagonal and V below, and M, go (m may be dealt's place);
 // from: M, dealt (may be m). Synchronises before it writes, by barrier `bar`; and after.
 QRS_DEV void gram_narrow_place(const float *dealt, float *rv, const float *from,
@@ -1524,7 +1527,7 @@ QRS_DEV void gram_narrow_place(const float *dealt, float *rv, const float *from,
     // Columns 8 q.. of a row by a thread. A late row was dealt without the first half of its columns.
     const int tid = threadIdx.x & 127, row = tid >> 2, q = tid & 3, half = row >> 4, of = q >> 1;
     dealt += row * 36 + 16 * (q & 1) + (half ? 0 : 2 * of);
-    const float inv = from[row * 40 + (row >> 1 & 7) * 4 + (row & 1)], sign = -copysignf(1.0f, inv); // 1 / n, on M's diagonal
+    const float inv = gram_narrow_pivot(from, row), sign = -copysignf(1.0f, inv);
     from += 8 * q * 40 + (row >> 1 & 7) * 4 + 2 * (half ^ of) + (row & 1);
     float r[8], v[8];
     #pragma unroll
@@ -1532,7 +1535,7 @@ QRS_DEV void gram_narrow_place(const float *dealt, float *rv, const float *from,
         const f32x2 r2 = *(const f32x2 *)(dealt + 2 * c);
         r[c] = r2.x, r[c + 1] = r2.y, v[c] = from[c * 40], v[c + 1] = from[(c + 1) * 40];
     }
-#line 230 "blocks/gram_narrow.cuh"
+#line 233 "blocks/gram_narrow.cuh"
     bar_sync(bar, 128);
     #pragma unroll
     for (int c = 0; c < 8; c += 4) {
@@ -1550,7 +1553,7 @@ QRS_DEV void gram_narrow_place(const float *dealt, float *rv, const float *from,
         tau[row] = inv == 0.0f ? 0.0f : rcp_normal(inv);
     bar_sync(bar, 128);
 }
-#line 262 "blocks/gram_narrow.cuh"
+#line 265 "blocks/gram_narrow.cuh"
 
 // Threads 0..127 call. x: top block; gram: G; rv (may be G's place): becomes R on and above the diagonal and V below; m: M. whole: G's diagonal, left: the root of its largest.
 // Returns false, in some thread, unless the pivots can be trusted. Synchronises, by barriers 1 and 3..12.
@@ -1852,7 +1855,7 @@ template <class LEAVE, class MEANWHILE> QRS_DEV bool gram_finish(fused_tile &c, 
             part[u & 7] += s->norms[u][l];
         const float square = 1.0f + (((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])));
         const float t = s->tau[l], off = fabsf(fmaf(0.5f * t, square, -1.0f));
-        const bool good = warp_all(t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.0001f && off * fminf(0x1p-6f * s->left, 1.0f) <= (176 - first < 64 ? 4e-06f : 1e-06f)));
+        const bool good = warp_all(t == 0.0f || ((square > 1.0f || s->good == 1) && off <= 0.0001f && off * fminf(0x1p-6f * s->left, 1.0f) <= (176 - first < 64 ? 0.000123904f : 3.0976e-05f)));
         if (w == 0 && good)
             tau[l] = t == 0.0f ? 0.0f : div_rn(2.0f, square); // of the v that is stored
 #line 299 "blocks/gram_panel.cuh"

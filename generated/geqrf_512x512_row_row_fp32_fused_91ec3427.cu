@@ -1238,6 +1238,9 @@ template <bool KEEP> QRS_DEV void gram_narrow_jordan(const float *x, const float
     }
 }
 
+// 1 / n of a row, on the diagonal of M as it is dealt; its sign is X's.
+QRS_DEV float gram_narrow_pivot(const float *m, int row) { return m[row * 68 + (row >> 1 & 7) * 4 + (row & 1)]; }
+
 // Threads of four warps: everything to its place, and R's signs. dealt: R; rv, m: where R above the diagonal and V below, and M, go (m may be dealt's place);
 // from: M, dealt (may be m). diagonal: R's, by pairs, which KEEP leaves only there. Synchronises before it writes, by barrier `bar`; and after.
 QRS_CALL void gram_narrow_place(const float *dealt, const float (*diagonal)[4], float *rv, const float *from,
@@ -1246,7 +1249,7 @@ QRS_CALL void gram_narrow_place(const float *dealt, const float (*diagonal)[4], 
     // Columns 8 q.. of a row by a thread. A late row was dealt without the first half of its columns.
     const int tid = threadIdx.x & 127, row = tid >> 2, q = tid & 3, half = row >> 4, of = q >> 1;
     dealt += row * 68 + 16 * (q & 1) + (half ? 0 : 2 * of);
-    const float inv = from[row * 68 + (row >> 1 & 7) * 4 + (row & 1)], sign = -copysignf(1.0f, inv); // 1 / n, on M's diagonal
+    const float inv = gram_narrow_pivot(from, row), sign = -copysignf(1.0f, inv);
     from += 8 * q * 68 + (row >> 1 & 7) * 4 + 2 * (half ^ of) + (row & 1);
     float r[8], v[8];
     #pragma unroll
@@ -1254,13 +1257,13 @@ QRS_CALL void gram_narrow_place(const float *dealt, const float (*diagonal)[4], 
         const f32x2 r2 = *(const f32x2 *)(dealt + 2 * c);
         r[c] = r2.x, r[c + 1] = r2.y, v[c] = from[c * 68], v[c + 1] = from[(c + 1) * 68];
     }
-#line 224 "blocks/gram_narrow.cuh"
+#line 227 "blocks/gram_narrow.cuh"
     const f32x2 pair = *(const f32x2 *)(diagonal[row >> 1] + 2 * (row & 1));
     #pragma unroll
     for (int c = 0; c < 8; c += 2)
         if (8 * q + c == (row & 30))
             r[c] = pair.x, r[c + 1] = pair.y;
-#line 230 "blocks/gram_narrow.cuh"
+#line 233 "blocks/gram_narrow.cuh"
     bar_sync(bar, 128);
     #pragma unroll
     for (int c = 0; c < 8; c += 4) {
@@ -1278,7 +1281,7 @@ QRS_CALL void gram_narrow_place(const float *dealt, const float (*diagonal)[4], 
         tau[row] = inv == 0.0f ? 0.0f : rcp_normal(inv);
     bar_sync(bar, 128);
 }
-#line 248 "blocks/gram_narrow.cuh"
+#line 251 "blocks/gram_narrow.cuh"
 
 // Threads of four warps: R^-T from among R's rows to low.
 QRS_DEV void gram_narrow_low(const float *dealt, float *low)
@@ -1316,7 +1319,7 @@ QRS_CALL bool gram_whole(float *rv, float *gram, float *half, float *whole, gram
     const int tid = threadIdx.x, w = shfl((int)warp(), 0);
     float *x12 = rv + 32, *x21 = rv + 32 * 68, *x22 = x21 + 32, *g12 = gram + 32, *g21 = gram + 32 * 68, *g22 = g21 + 32;
     float *kept = half + 32, *low = half + 32 * 68, *r12 = low + 32; // (R11 - X11)^-1, R11^-T, R12 without its signs
-    // Of R12's and X12's: four of a row's entries twice, 16 rows apart; M11's diagonal, dealt, has the signs.
+    // Of R12's and X12's: four of a row's entries twice, 16 rows apart.
     const int row = tid >> 3 & 15, col = (tid & 7) * 4;
     bool good = true;
     #pragma unroll 1
@@ -1347,7 +1350,7 @@ QRS_CALL bool gram_whole(float *rv, float *gram, float *half, float *whole, gram
             #pragma unroll
             for (int i = 0; i < 2; i++) {
                 const int of = row + 16 * i;
-                sign[i] = copysignf(1.0f, half[of * 68 + (of >> 1 & 7) * 4 + (of & 1)]);
+                sign[i] = copysignf(1.0f, gram_narrow_pivot(half, of));
                 const f32x4 r = *(const f32x4 *)(r12 + of * 68 + col);
                 f32x4 *x = (f32x4 *)(x12 + of * 68 + col);
                 *x = {fmaf(sign[i], r.x, x->x), fmaf(sign[i], r.y, x->y), fmaf(sign[i], r.z, x->z), fmaf(sign[i], r.w, x->w)};
